@@ -1,0 +1,65 @@
+"""Tracehouse: archives of PyTorch profiler traces as Parquet and a DuckDB warehouse.
+
+    import tracehouse
+
+    tracehouse.analyze(["archive/"], "warehouse")
+    tracehouse.open("warehouse").sql("SELECT path, status FROM traces")
+    tracehouse.read("run.pt.trace.json.gz").kernels
+
+Importing this package loads no heavy library; each function loads what it needs when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tracehouse.commands.analyze import RunReport
+    from tracehouse.commands.read import Trace
+    from tracehouse.warehouse.query import Warehouse
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "analyze", "open", "read"]
+
+
+def analyze(
+    paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+    out: str | PathLike[str],
+    *,
+    workers: int | None = None,
+    label: str | None = None,
+    reader: str = "scan",
+) -> RunReport:
+    """Analyse every new or changed trace of `paths` into the warehouse `out`.
+
+    `paths`: files, folders, globs or URLs. `workers`: processes, None for one a core; 1 runs in
+    this process. `label`: names the runs of one job, None takes the folder's name. `reader`: `scan`
+    or `ijson`. A file that cannot be read is rejected in the report and never raises; UsageError
+    for a path that does not exist.
+    """
+    from tracehouse.commands import analyze as command
+
+    given = [paths] if isinstance(paths, str | PathLike) else paths
+    return command.analyze(
+        [str(path) for path in given], Path(out), workers=workers, label=label, reader=reader
+    )
+
+
+def open(out: str | PathLike[str]) -> Warehouse:
+    """Open the warehouse in folder `out`, read-only; UsageError where there is none."""
+    from tracehouse.warehouse.query import Warehouse
+
+    return Warehouse(Path(out))
+
+
+def read(path: str | PathLike[str], *, reader: str = "scan") -> Trace:
+    """Read the trace at `path` into Arrow tables, storing nothing.
+
+    RejectedFile if nothing of it is usable.
+    """
+    from tracehouse.commands.read import read as read_trace
+
+    return read_trace(str(path), reader=reader)

@@ -1,0 +1,161 @@
+"""The exception hierarchy and the table of stable finding codes.
+
+A *finding* is something odd in a file: a code, how often it occurred and where first. Findings
+never stop a run; exceptions do. A code never changes its meaning and is never reused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """How far a finding can change a number."""
+
+    INFO = "info"  # noted, every number stands
+    WARNING = "warning"  # a number may differ from the raw text
+    ERROR = "error"  # nothing of the file is usable
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One stable word of the `issues` table."""
+
+    word: str
+    severity: Severity
+    meaning: str
+    action: str  # what was done about it, and what is kept
+
+
+_INFO, _WARNING, _ERROR = Severity.INFO, Severity.WARNING, Severity.ERROR
+
+CODES: dict[str, Code] = {
+    code.word: code
+    for code in (
+        Code(
+            "WRONG_SUFFIX",
+            _INFO,
+            "content differs from the file name",
+            "read by content; everything kept",
+        ),
+        Code(
+            "MULTI_MEMBER",
+            _INFO,
+            "several compressed members make one text",
+            "joined; everything kept",
+        ),
+        Code(
+            "MULTI_DOC",
+            _WARNING,
+            "several JSON documents in one text",
+            "each document is its own trace",
+        ),
+        Code(
+            "MEMBER_SKIPPED",
+            _INFO,
+            "archive member that is no trace",
+            "skipped; the other members kept",
+        ),
+        Code(
+            "TEMP_SKIPPED", _INFO, "unfinished file left by a writer", "passed over; not a failure"
+        ),
+        Code("EMPTY_FILE", _ERROR, "no bytes, or a container of no bytes", "nothing kept"),
+        Code("BAD_CONTAINER", _ERROR, "looks compressed, but nothing decodes", "nothing kept"),
+        Code("ENCODING_BOM", _INFO, "UTF-8 byte-order mark", "mark dropped; everything kept"),
+        Code("ENCODING_FIXED", _WARNING, "not UTF-8", "transcoded; bad bytes became U+FFFD"),
+        Code("NOT_A_TRACE", _ERROR, "readable, but holds no list of trace events", "nothing kept"),
+        Code("READ_FAILED", _ERROR, "the file could not be read", "nothing kept"),
+        Code(
+            "ANALYSIS_FAILED",
+            _ERROR,
+            "the analysis of this trace failed",
+            "nothing kept; report it",
+        ),
+        Code(
+            "REPAIRED_SYNTAX",
+            _WARNING,
+            "text where JSON allows none",
+            "text dropped; everything else kept",
+        ),
+        Code(
+            "REPAIRED_METADATA",
+            _WARNING,
+            "a key beside the event list is broken",
+            "key dropped; events kept",
+        ),
+        Code(
+            "DROPPED_EVENT", _WARNING, "an event cannot be read", "event dropped; all others kept"
+        ),
+        Code(
+            "TRUNCATED",
+            _WARNING,
+            "text or compressed stream ends early",
+            "every complete event kept",
+        ),
+        Code("DUPLICATE_KEY", _INFO, "the same key twice in one object", "last value kept"),
+        Code("NO_EVENTS", _WARNING, "the event list is empty", "an empty trace"),
+        Code(
+            "NO_GPU_EVENTS",
+            _WARNING,
+            "no GPU activity in the trace",
+            "CPU tables kept; GPU tables empty",
+        ),
+        Code(
+            "BAD_NUMBER", _WARNING, "a field that must be a number is none", "field NULL; row kept"
+        ),
+        Code(
+            "DUR_INVALID",
+            _WARNING,
+            "negative or wrapped duration",
+            "duration NULL; row kept; not busy",
+        ),
+        Code("LAUNCH_SKEW", _INFO, "a kernel starts before its launch call", "delay kept negative"),
+        Code(
+            "STREAM_OVERLAP", _INFO, "neighbours on a stream overlap", "kept; busy time is a union"
+        ),
+        Code("NEST_TOLERANCE", _INFO, "a child ends shortly after its parent", "nesting kept"),
+        Code(
+            "ORPHAN_KERNEL", _INFO, "GPU activity without launch or op", "kept; launch and op NULL"
+        ),
+        Code(
+            "CORRELATION_AMBIGUOUS",
+            _WARNING,
+            "a correlation id used by unrelated launches",
+            "kept; link NULL",
+        ),
+        Code("GRAPH_REPLAY", _INFO, "several activities share a graph launch", "kept"),
+        Code("SHAPES_MISSING", _INFO, "no input shapes recorded", "shapes NULL"),
+        Code("RANK_UNKNOWN", _INFO, "no rank recorded", "rank NULL"),
+        Code("SECRET_REDACTED", _WARNING, "a value looks like a secret", "stored as `redacted`"),
+        Code(
+            "OVERSIZE_EVENT",
+            _WARNING,
+            "an event above the size limit",
+            "event dropped; all others kept",
+        ),
+    )
+}
+
+
+class TracehouseError(Exception):
+    """Base of every error that Tracehouse raises on purpose.
+
+    `code` is a stable word, `hint` says what to do.
+    """
+
+    def __init__(self, message: str, *, code: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.hint = hint
+
+
+class RejectedFile(TracehouseError):
+    """A file of which nothing can be used; `code` is one of the error codes of CODES."""
+
+
+class UsageError(TracehouseError):
+    """The caller asked for something that does not exist; the command line exits with 2."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message, code="USAGE", hint=hint)

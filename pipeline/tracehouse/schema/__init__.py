@@ -1,0 +1,1 @@
+"""Every stored table that Python code fills: names, types, units, meaning."""

@@ -1,0 +1,395 @@
+"""The tables that Python code fills, each column defined once.
+
+Parquet schemas, DuckDB comments, `tracehouse schema` and the docs derive from here. Tables that SQL
+computes are defined by the header of their SQL file instead (see `tracehouse.warehouse.views`).
+
+Times are int64 nanoseconds. Absent values are NULL. `trace_id` is 16 hex digits of XXH3 over the
+decompressed text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+TEXT = pa.string()
+WORD = pa.dictionary(pa.int32(), pa.string())  # few distinct values
+INT = pa.int64()
+SMALL = pa.int32()
+FLAG = pa.bool_()
+REAL = pa.float64()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One stored column: its name, Arrow type, unit (`-` for none) and meaning."""
+
+    name: str
+    type: pa.DataType
+    unit: str
+    meaning: str
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One stored table: what a row is, its key and its columns."""
+
+    name: str
+    summary: str
+    grain: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema, with unit and meaning as field metadata."""
+        return pa.schema(
+            pa.field(c.name, c.type, c.nullable, {"unit": c.unit, "meaning": c.meaning})
+            for c in self.columns
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """The column names in order."""
+        return [c.name for c in self.columns]
+
+
+def _key(name: str, type_: pa.DataType, meaning: str) -> Column:
+    return Column(name, type_, "-", meaning, nullable=False)
+
+
+_TRACE = _key("trace_id", WORD, "trace the row belongs to")
+_EVENT = _key("event_id", INT, "position of the event in the file's event list, from 0")
+_TS = Column(
+    "ts_ns",
+    INT,
+    "ns",
+    "start on the trace's own clock; add traces.base_time_ns for time since 1970",
+)
+
+EVENTS = Table(
+    "events",
+    "Every event of every trace, as it stood in the file.",
+    ("trace_id", "event_id"),
+    (
+        _TRACE,
+        _EVENT,
+        Column(
+            "ph", WORD, "-", "phase: X complete, i instant, s and f flow, M metadata, C counter"
+        ),
+        Column("cat", WORD, "-", "category as spelled in the file"),
+        Column("name", WORD, "-", "name"),
+        Column("pid", WORD, "-", "process id or word, as text; for GPU activity the device"),
+        Column("tid", WORD, "-", "thread id or word, as text; for GPU activity the stream"),
+        _TS,
+        Column("dur_ns", INT, "ns", "duration; NULL where none is known"),
+        Column("flow_id", INT, "-", "id of a flow event"),
+        Column("bp", WORD, "-", "binding point of a flow event"),
+        Column("scope", WORD, "-", "scope of an instant event (its key s)"),
+        Column(
+            "correlation", INT, "-", "args.correlation: ties a runtime call to its GPU activity"
+        ),
+        Column(
+            "external_id",
+            INT,
+            "-",
+            "args.External id: ties host rows (and newer GPU rows) to an op",
+        ),
+        Column("device", INT, "-", "args.device"),
+        Column("stream", INT, "-", "args.stream"),
+        Column(
+            "sequence_number",
+            INT,
+            "-",
+            "args.Sequence number: ties a backward op to its forward op",
+        ),
+        Column("fwd_thread_id", INT, "-", "args.Fwd thread id"),
+        Column("python_id", INT, "-", "args.Python id"),
+        Column("python_parent_id", INT, "-", "args.Python parent id"),
+        Column(
+            "bytes",
+            INT,
+            "bytes",
+            "args.bytes of a copy or fill, or args.Bytes of an allocation (negative: a free)",
+        ),
+        Column("graph_id", INT, "-", "args.graph id"),
+        Column("graph_node_id", INT, "-", "args.graph node id"),
+        Column("args", TEXT, "-", "args whole, as compact JSON text"),
+        Column(
+            "extra",
+            TEXT,
+            "-",
+            "keys without a column, and values their column cannot hold, as JSON text",
+        ),
+    ),
+)
+
+OPS = Table(
+    "ops",
+    "CPU op calls (category cpu_op), nested per thread, with the GPU work below each.",
+    ("trace_id", "event_id"),
+    (
+        _TRACE,
+        _EVENT,
+        Column(
+            "parent_id",
+            INT,
+            "-",
+            "event_id of the op call that encloses this one on its thread; NULL at a root",
+        ),
+        Column("depth", SMALL, "-", "number of op calls around this one; 0 at a root"),
+        Column("name", WORD, "-", "name, e.g. aten::mm"),
+        Column(
+            "category",
+            WORD,
+            "-",
+            "kind of op by data/op_categories.csv; `other` where no rule fits",
+        ),
+        Column("process", WORD, "-", "process id, as text"),
+        Column("thread", WORD, "-", "thread id, as text"),
+        Column(
+            "signature_id",
+            INT,
+            "-",
+            "shapes, types, strides and values of the inputs; NULL if none recorded",
+        ),
+        Column(
+            "step_id", INT, "-", "event_id of the innermost step annotation this call starts in"
+        ),
+        _TS,
+        Column("dur_ns", INT, "ns", "host time of the call, children included"),
+        Column(
+            "self_ns",
+            INT,
+            "ns",
+            "host time less that of the op calls directly below; never negative",
+        ),
+        Column("external_id", INT, "-", "External id of the call"),
+        Column("sequence_number", INT, "-", "autograd sequence number"),
+        Column("kernel_count", INT, "-", "GPU activities launched by this call or any below it"),
+        Column("kernel_time_ns", INT, "ns", "union of their intervals"),
+        Column(
+            "direct_kernel_count",
+            INT,
+            "-",
+            "GPU activities whose nearest enclosing op is this call",
+        ),
+        Column("direct_kernel_time_ns", INT, "ns", "union of their intervals"),
+    ),
+)
+
+SIGNATURES = Table(
+    "signatures",
+    "Distinct inputs of op calls: one row per combination of dims, types, strides and values.",
+    ("trace_id", "signature_id"),
+    (
+        _TRACE,
+        _key(
+            "signature_id",
+            INT,
+            "hash of the four texts; equal inputs have equal ids in every trace",
+        ),
+        Column(
+            "input_dims",
+            pa.list_(pa.list_(INT)),
+            "-",
+            "shape per input; [] for a scalar or none, NULL for a list",
+        ),
+        Column("input_types", pa.list_(TEXT), "-", "type per input as spelled in the trace"),
+        Column("input_strides", pa.list_(pa.list_(INT)), "-", "strides per input, in elements"),
+        Column(
+            "concrete_inputs", pa.list_(TEXT), "-", "value per input as text; empty for a tensor"
+        ),
+        Column("raw", TEXT, "-", "the four args as they stood, as one JSON object"),
+    ),
+)
+
+LAUNCHES = Table(
+    "launches",
+    "Runtime and driver calls that started GPU work.",
+    ("trace_id", "event_id"),
+    (
+        _TRACE,
+        _EVENT,
+        Column("name", WORD, "-", "call, e.g. cudaLaunchKernel"),
+        Column("process", WORD, "-", "process id, as text"),
+        Column("thread", WORD, "-", "thread id, as text"),
+        _TS,
+        Column("dur_ns", INT, "ns", "host time of the call"),
+        Column("correlation", INT, "-", "correlation id"),
+        Column("op_id", INT, "-", "event_id of the nearest enclosing op call; NULL if none"),
+        Column("step_id", INT, "-", "event_id of the innermost step annotation the call starts in"),
+        Column("kernel_count", INT, "-", "GPU activities it started"),
+        Column("kernel_time_ns", INT, "ns", "union of their intervals"),
+        Column("is_graph", FLAG, "-", "whether it launched a graph"),
+        Column(
+            "delay_ns",
+            INT,
+            "ns",
+            "start of the call to start of its first GPU activity; may be negative",
+        ),
+    ),
+)
+
+ANNOTATIONS = Table(
+    "annotations",
+    "User annotations (record_function ranges, profiler steps) and their mirrors on the GPU.",
+    ("trace_id", "event_id"),
+    (
+        _TRACE,
+        _EVENT,
+        Column("side", WORD, "-", "cpu or gpu"),
+        Column("name", WORD, "-", "name"),
+        Column("process", WORD, "-", "process id, as text; NULL on the GPU"),
+        Column("thread", WORD, "-", "thread id, as text; NULL on the GPU"),
+        Column("device", INT, "-", "device; NULL on the CPU"),
+        Column("stream", INT, "-", "stream; NULL on the CPU"),
+        _TS,
+        Column("dur_ns", INT, "ns", "duration"),
+        Column(
+            "parent_id",
+            INT,
+            "-",
+            "event_id of the annotation around it on the same thread or stream",
+        ),
+        Column("role", WORD, "-", "step, or other"),
+        Column("why", WORD, "-", "the rule that gave the role"),
+    ),
+)
+
+KERNELS = Table(
+    "kernels",
+    "GPU activities: kernels, copies and fills, each tied to the call and the op that launched it.",
+    ("trace_id", "event_id"),
+    (
+        _TRACE,
+        _EVENT,
+        Column("device", INT, "-", "GPU ordinal within the trace"),
+        Column("stream", INT, "-", "stream on the device"),
+        Column("category", WORD, "-", "kernel, gpu_memcpy or gpu_memset"),
+        Column("kind", WORD, "-", "compute, comm, memcpy or memset"),
+        Column("name", WORD, "-", "name as it stands in the trace"),
+        Column(
+            "short_name",
+            WORD,
+            "-",
+            "name without return type, namespaces, template and call arguments",
+        ),
+        _TS,
+        Column("dur_ns", INT, "ns", "duration that counts; NULL where it cannot be known"),
+        Column(
+            "raw_dur_ns", INT, "ns", "duration in the file, where dur_ns differs from it; else NULL"
+        ),
+        Column("correlation", INT, "-", "correlation id"),
+        Column(
+            "launch_id",
+            INT,
+            "-",
+            "event_id of the call that launched it; NULL if none was recorded",
+        ),
+        Column("op_id", INT, "-", "event_id of the nearest op call around the launch"),
+        Column(
+            "step_id", INT, "-", "event_id of the innermost step annotation its launch starts in"
+        ),
+        Column("graph", FLAG, "-", "whether a graph launch started it"),
+        Column("graph_node_id", INT, "-", "node of the graph, where recorded and not 0"),
+        Column("bytes", INT, "bytes", "bytes moved by a copy or fill, where recorded"),
+        Column("link", WORD, "-", "how it was tied: correlation, external_id or none"),
+    ),
+)
+
+TRACES = Table(
+    "traces",
+    "Traces: one row per distinct content read, and one per file that could not be.",
+    ("trace_id",),
+    (
+        _TRACE,
+        Column("status", WORD, "-", "ok, repaired, partial or rejected"),
+        Column("reason", TEXT, "-", "why the status is not ok"),
+        Column("bytes", INT, "bytes", "length of the decompressed text"),
+        Column("events", INT, "-", "events read"),
+        Column("kernels", INT, "-", "rows of `kernels` of category kernel"),
+        Column("gpu_events", INT, "-", "rows of `kernels`: kernels, copies and fills"),
+        Column("ops", INT, "-", "op calls"),
+        Column(
+            "framework",
+            TEXT,
+            "-",
+            "what the trace says of its producer: pytorch, vllm, sglang …; NULL if unknown",
+        ),
+        Column("torch_version", TEXT, "-", "torch version, where the trace says it"),
+        Column("world_size", INT, "-", "ranks of the job, from distributedInfo"),
+        Column("rank", INT, "-", "rank, from distributedInfo or the file name"),
+        Column("devices", pa.list_(TEXT), "-", "names of the devices, from deviceProperties"),
+        Column("arch", TEXT, "-", "name of the device that ran the work, where all agree"),
+        Column(
+            "base_time_ns",
+            INT,
+            "ns",
+            "baseTimeNanoseconds: add it to ts_ns for time since 1970; NULL if absent",
+        ),
+        Column("start_ns", INT, "ns", "first start of a complete event with a positive time"),
+        Column("end_ns", INT, "ns", "last end of such an event"),
+        Column("analysed_at", pa.timestamp("us", "UTC"), "-", "when it was analysed"),
+        Column("pipeline_version", TEXT, "-", "version of Tracehouse that analysed it"),
+        Column("reader", WORD, "-", "scan or ijson"),
+        Column("seconds", REAL, "s", "CPU seconds spent on reading and linking it"),
+        Column(
+            "envelope",
+            TEXT,
+            "-",
+            "every key of the file beside the event list, as JSON text; secrets redacted",
+        ),
+    ),
+)
+
+ISSUES = Table(
+    "issues",
+    "What was odd in a trace: one row per code.",
+    ("trace_id", "code"),
+    (
+        _TRACE,
+        _key("code", WORD, "stable code; see docs/reference"),
+        Column("severity", WORD, "-", "info, warning or error"),
+        Column("count", INT, "-", "how often"),
+        Column("first_event_id", INT, "-", "first event concerned; NULL if none"),
+        Column("example", TEXT, "-", "one example, shortened"),
+        Column("action", TEXT, "-", "what was done, and what is kept"),
+    ),
+)
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (TRACES, ISSUES, EVENTS, OPS, SIGNATURES, LAUNCHES, ANNOTATIONS, KERNELS)
+}
+
+# What the linker needs of an event beside its stored columns: the inputs of an op, as compact JSON
+# text.
+SIGNATURE_TEXTS = ("input_dims", "input_types", "input_strides", "concrete_inputs")
+
+FRAME_COLUMNS = (
+    "event_id",
+    "cat",
+    "name",
+    "pid",
+    "tid",
+    "ts_ns",
+    "dur_ns",
+    "correlation",
+    "external_id",
+    "device",
+    "stream",
+    "sequence_number",
+    "bytes",
+    "graph_node_id",
+    *SIGNATURE_TEXTS,
+)
+FRAME_SCHEMA = pa.schema(
+    [EVENTS.schema.field(n) for n in FRAME_COLUMNS if n not in SIGNATURE_TEXTS]
+    + [pa.field(n, WORD) for n in SIGNATURE_TEXTS]
+)
+"""The frame.
+
+Complete events (ph X) of an analysed category, in file order, with dictionary-encoded words.
+"""

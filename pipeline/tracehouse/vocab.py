@@ -1,0 +1,83 @@
+"""The words of the field: event categories, kinds of GPU activity, roles of annotations."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+
+class Category(StrEnum):
+    """Canonical categories of the events that the analysis uses."""
+
+    CPU_OP = "cpu_op"
+    RUNTIME = "cuda_runtime"
+    DRIVER = "cuda_driver"
+    KERNEL = "kernel"
+    MEMCPY = "gpu_memcpy"
+    MEMSET = "gpu_memset"
+    USER_ANNOTATION = "user_annotation"
+    GPU_USER_ANNOTATION = "gpu_user_annotation"
+
+
+GPU_CATEGORIES = frozenset({Category.KERNEL, Category.MEMCPY, Category.MEMSET})
+
+# Old and vendor spellings, lower-cased (field_cases F25).
+_SPELLINGS = {
+    "operator": Category.CPU_OP,
+    "runtime": Category.RUNTIME,
+    "hip_runtime": Category.RUNTIME,
+    "xpu_runtime": Category.RUNTIME,
+    "privateuse1_runtime": Category.RUNTIME,
+    "mtia_runtime": Category.RUNTIME,
+    "driver": Category.DRIVER,
+    "hip_driver": Category.DRIVER,
+    "xpu_driver": Category.DRIVER,
+    "privateuse1_driver": Category.DRIVER,
+    "memcpy": Category.MEMCPY,
+    "memset": Category.MEMSET,
+    **{c.value: c for c in Category},
+}
+
+
+def canonical_category(text: str | None) -> Category | None:
+    """Return the canonical category of a category as spelled in a file.
+
+    None if the analysis has no use for it.
+    """
+    return None if text is None else _SPELLINGS.get(text.strip().lower())
+
+
+class Kind(StrEnum):
+    """Kinds of GPU activity (perf_models.md B4)."""
+
+    COMPUTE = "compute"
+    COMM = "comm"
+    MEMCPY = "memcpy"
+    MEMSET = "memset"
+
+
+class Link(StrEnum):
+    """How a GPU activity was tied to the host."""
+
+    CORRELATION = "correlation"
+    EXTERNAL_ID = "external_id"
+    NONE = "none"
+
+
+class Role(StrEnum):
+    """Roles of annotations."""
+
+    STEP = "step"
+    OTHER = "other"
+
+
+class Status(StrEnum):
+    """Statuses of a trace; they speak of its text."""
+
+    OK = "ok"
+    REPAIRED = "repaired"
+    PARTIAL = "partial"
+    REJECTED = "rejected"
+
+
+GRAPH_LAUNCH = re.compile(r"^(cuda|hip|cu)GraphLaunch", re.ASCII)
