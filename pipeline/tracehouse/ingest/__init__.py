@@ -1,0 +1,1 @@
+"""From files to Arrow batches: finding, opening, decoding and reading traces."""

@@ -1,0 +1,116 @@
+"""The members of a zip archive, whole or cut off.
+
+A whole archive is read by its directory. One that lost its end has none: its members are then found
+by their own headers, so that all but the last are still whole. Names are labels, never paths.
+"""
+
+from __future__ import annotations
+
+import errno
+import struct
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+# signature, version, flags, method, time, date, checksum, two sizes, lengths of name and extra
+_LOCAL = struct.Struct("<4s5H3L2H")
+_SIGNATURE = b"PK\x03\x04"
+_SIZE_LATER = 0x08  # sizes and checksum stand behind the data
+_ENCRYPTED = 0x01
+_UTF8_NAME = 0x800
+_UNKNOWN_SIZE = 0xFFFFFFFF  # the size is in a zip64 field
+_SCAN_LENGTH = 1 << 20
+
+STORED, DEFLATED, ZSTANDARD = 0, 8, 93
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where the data of a member lies; `checksum` (CRC-32) is None where only its end tells it."""
+
+    name: str
+    method: int
+    start: int
+    length: int
+    checksum: int | None
+    is_encrypted: bool
+    is_empty: bool  # as far as known beforehand
+
+
+def entries(file: BinaryIO) -> tuple[list[Entry], bool]:
+    """Return the members of an archive in its order, and whether it has a directory.
+
+    `file` must be seekable. Raises OSError if it cannot be read; never for its content.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return [_located(file, info) for info in archive.infolist()], True
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OverflowError, struct.error):
+        pass
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # an offset in the directory leads before the file
+            raise
+    return list(_walk(file)), False
+
+
+def _located(file: BinaryIO, info: zipfile.ZipInfo) -> Entry:
+    """Make the entry of a directory record; one that points nowhere gets data behind the end."""
+    file.seek(info.header_offset)
+    header = file.read(_LOCAL.size)
+    start = file.seek(0, 2)
+    if len(header) == _LOCAL.size and header.startswith(_SIGNATURE):
+        *_, name_length, extra_length = _LOCAL.unpack(header)
+        start = info.header_offset + _LOCAL.size + name_length + extra_length
+    return Entry(
+        info.filename,
+        info.compress_type,
+        start,
+        info.compress_size,
+        info.CRC,
+        is_encrypted=bool(info.flag_bits & _ENCRYPTED),
+        is_empty=info.file_size == 0,
+    )
+
+
+def _walk(file: BinaryIO) -> Iterator[Entry]:
+    """Find members by their headers, one behind the other."""
+    end = file.seek(0, 2)
+    position = _next_header(file, 0, end)
+    while position < end:
+        file.seek(position)
+        header = file.read(_LOCAL.size)
+        if len(header) < _LOCAL.size:
+            return
+        signature, _, flags, method, _, _, checksum, length, *sizes = _LOCAL.unpack(header)
+        text_length, name_length, extra_length = sizes
+        if signature != _SIGNATURE or not name_length:
+            position = _next_header(file, position + 1, end)
+            continue
+        name = file.read(name_length).decode("utf-8" if flags & _UTF8_NAME else "cp437", "replace")
+        start = position + _LOCAL.size + name_length + extra_length
+        is_open = bool(flags & _SIZE_LATER) or length == _UNKNOWN_SIZE
+        position = _next_header(file, start, end) if is_open else start + length
+        yield Entry(
+            name,
+            method,
+            start,
+            position - start,
+            None if is_open else checksum,
+            is_encrypted=bool(flags & _ENCRYPTED),
+            is_empty=not is_open and text_length == 0,
+        )
+
+
+def _next_header(file: BinaryIO, position: int, end: int) -> int:
+    """Return where the next signature starts, at or behind `position`; `end` if nowhere."""
+    while position < end:
+        file.seek(position)
+        window = file.read(_SCAN_LENGTH)
+        at = window.find(_SIGNATURE)
+        if at >= 0:
+            return position + at
+        if len(window) < len(_SIGNATURE):
+            break
+        position += len(window) - len(_SIGNATURE) + 1
+    return end

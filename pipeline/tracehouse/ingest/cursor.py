@@ -1,0 +1,69 @@
+"""A window over a stream of text blocks.
+
+What the readers look through, with room behind for the scanner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracehouse.ingest.scanner import PADDING
+
+
+class Cursor:
+    """The text from `at` to `end` of the buffer `text`, of which `more` brings the next block.
+
+    The buffer always has PADDING zero bytes behind `end`. Memory is that of one block and what of
+    the last one is still unread.
+    """
+
+    def __init__(self, blocks: Iterable[bytes]) -> None:
+        self._blocks = iter(blocks)
+        self.text: NDArray[np.uint8] = np.zeros(PADDING, np.uint8)
+        self.at = 0
+        self.end = 0
+        self.complete = False  # no block is left
+
+    def more(self) -> bool:
+        """Append the next block.
+
+        False if there is none. What stands before `at` goes, so that `at` becomes 0.
+        """
+        block = b""
+        while not block:
+            try:
+                block = next(self._blocks)
+            except StopIteration:
+                self.complete = True
+                return False
+        unread = self.end - self.at
+        size = unread + len(block)
+        if self.text.shape[0] < size + PADDING:
+            text = np.empty(size + max(size // 4, PADDING), np.uint8)
+        else:
+            text = self.text
+        # numpy copies overlapping ranges correctly.
+        text[:unread] = self.text[self.at : self.end]
+        text[unread:size] = np.frombuffer(block, np.uint8)
+        text[size : size + PADDING] = 0
+        self.text, self.at, self.end = text, 0, size
+        return True
+
+    def rest(self) -> bytes:
+        """The unread text at hand."""
+        return self.text[self.at : self.end].tobytes()
+
+    def skip_blank(self) -> bool:
+        """Go to the next character that is no white space; False if there is none."""
+        while True:
+            window = self.rest()
+            stripped = window.lstrip(b" \t\r\n")
+            if stripped:
+                self.at += len(window) - len(stripped)
+                return True
+            self.at = self.end
+            if not self.more():
+                return False

@@ -1,0 +1,200 @@
+"""The default reader: drives the compiled scanner over the blocks of a document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tracehouse.findings import Findings
+from tracehouse.ingest import scanner
+from tracehouse.ingest.batches import Dictionary, EventBatch, new_dictionaries, text_array
+from tracehouse.ingest.cursor import Cursor
+from tracehouse.ingest.fields import ARG_TEXT_KEYS, NUMBER_COLUMNS, WORD_COLUMNS, plain_text
+from tracehouse.ingest.odd_events import read_event
+from tracehouse.ingest.scan_memory import ScanMemory
+
+BATCH_ROWS = 1 << 15
+_TEXT_COLUMNS = frozenset(ARG_TEXT_KEYS.values())  # their words are JSON texts already
+
+
+class ScanReader:
+    """Reads the event list under a cursor with the compiled scanner.
+
+    `batches` yields the events; afterwards `complete` says whether the list was whole.
+    `dictionaries` grow meanwhile.
+    """
+
+    name = "scan"
+
+    def __init__(self, cursor: Cursor, findings: Findings) -> None:
+        self.dictionaries: dict[str, Dictionary] = new_dictionaries()
+        self.complete = False
+        self.events_seen = 0
+        self._cursor = cursor
+        self._findings = findings
+        self._memory = ScanMemory(BATCH_ROWS)
+        self._decoded = 0
+        # Per column the dictionary code of each scanner code, where two spellings of one word made
+        # them differ.
+        self._recoded: dict[str, list[int]] = {}
+
+    def batches(self) -> Iterator[EventBatch]:
+        """Yield the events of the list, in batches of up to a block.
+
+        The cursor ends behind the list.
+        """
+        cursor, memory = self._cursor, self._memory
+        while True:
+            memory.look_at(cursor.text, cursor.at, cursor.end)
+            result = memory.scan()
+            rows = memory.rows
+            if rows:
+                yield self._take(rows)
+            self.events_seen += rows
+            cursor.at = memory.position
+            if result == scanner.DONE:
+                self.complete = True
+                return
+            if result == scanner.BAD:
+                self._skip_damage()
+                return
+            if result == scanner.FULL:
+                if rows < BATCH_ROWS:
+                    memory.make_room()
+            elif not cursor.more():
+                return
+
+    def _skip_damage(self) -> None:
+        """Stop at a byte that JSON does not allow; what stands behind it is not read yet."""
+        where = self._cursor.at
+        text = self._cursor.text[where : where + 120].tobytes().decode(errors="replace")
+        self._findings.add("DROPPED_EVENT", event_id=self.events_seen, example=text)
+        self._cursor.at = self._cursor.end
+        while self._cursor.more():
+            self._cursor.at = self._cursor.end
+
+    def _take(self, rows: int) -> EventBatch:
+        """Take the rows out of the scanner's records, with odd events read again."""
+        self._decode_words()
+        first = self.events_seen
+        records = np.ascontiguousarray(self._memory.records[:rows].T)
+        has = records[scanner.HAS]
+        anywhere = int(np.bitwise_or.reduce(has))
+        numbers = {}
+        for i, column in enumerate(NUMBER_COLUMNS):
+            present = (has & (1 << i)) != 0
+            known = anywhere & (1 << i)
+            values = (
+                np.where(present, records[scanner.NUMBERS + i], 0)
+                if known
+                else np.zeros(rows, np.int64)
+            )
+            numbers[column] = values, present
+        codes = {}
+        for i, column in enumerate(WORD_COLUMNS):
+            present = has & (1 << (scanner.WORD_BIT + i))
+            found = np.where(present, records[scanner.CODES + i], -1).astype(np.int32)
+            recoded = self._recoded.get(column)
+            codes[column] = found if recoded is None else np.array([*recoded, -1], np.int32)[found]
+        taken = EventBatch(
+            event_id=np.arange(first, first + rows, dtype=np.int64),
+            numbers=numbers,
+            codes=codes,
+            args=_texts(*self._memory.args(), (has & (1 << scanner.ARGS_BIT)) != 0),
+            extra=_texts(*self._memory.extra(), (has & (1 << scanner.EXTRA_BIT)) != 0),
+        )
+        oddness = records[scanner.ODDNESS]
+        if not oddness.any():
+            return taken
+        taken = self._read_again(taken, np.flatnonzero(oddness == scanner.ODD))
+        return self._without_strangers(taken, np.flatnonzero(oddness == scanner.NOT_AN_EVENT))
+
+    def _decode_words(self) -> None:
+        found = self._memory.words(self._decoded)
+        self._decoded += len(found)
+        for number, raw, code_there in found:
+            column = WORD_COLUMNS[number]
+            escaped = b"\\" in raw and column not in _TEXT_COLUMNS
+            word = plain_text(json.loads(b'"' + raw + b'"')) if escaped else raw.decode()
+            code = self.dictionaries[column].code(word)
+            recoded = self._recoded.get(column)
+            if recoded is None and code != code_there:
+                recoded = self._recoded[column] = list(range(code_there))
+            if recoded is not None:
+                recoded.append(code)
+
+    def _without_strangers(self, taken: EventBatch, strangers: NDArray[np.int64]) -> EventBatch:
+        """Leave out the items of the list that are no objects."""
+        if len(strangers) == 0:
+            return taken
+        self._findings.add(
+            "DROPPED_EVENT",
+            len(strangers),
+            int(taken.event_id[strangers[0]]),
+            f"no object: {self._memory.event_text(int(strangers[0])).decode()}",
+        )
+        keep = np.ones(len(taken), np.bool_)
+        keep[strangers] = False
+        return _filtered(taken, keep)
+
+    def _read_again(self, taken: EventBatch, odd: NDArray[np.int64]) -> EventBatch:
+        """Replace odd rows by what `row_of` makes of their text."""
+        if len(odd) == 0:
+            return taken
+        where = odd.tolist()
+        rows = [
+            read_event(self._memory.event_text(i), int(taken.event_id[i]), self._findings)
+            for i in where
+        ]
+        for column, (values, present) in taken.numbers.items():
+            for i, row in zip(where, rows, strict=True):
+                present[i] = column in row.numbers
+                values[i] = row.numbers.get(column, 0)
+        for column, codes in taken.codes.items():
+            for i, row in zip(where, rows, strict=True):
+                word = row.words.get(column)
+                codes[i] = -1 if word is None else self._code(column, word)
+        mask = np.zeros(len(taken), np.bool_)
+        mask[odd] = True
+        args = pc.replace_with_mask(
+            taken.args, pa.array(mask), pa.array([r.args for r in rows], pa.string())
+        )
+        extra = pc.replace_with_mask(
+            taken.extra, pa.array(mask), pa.array([r.extra for r in rows], pa.string())
+        )
+        return EventBatch(taken.event_id, taken.numbers, taken.codes, args, extra)
+
+    def _code(self, column: str, word: str) -> int:
+        """The code of a word; if it is new, the scanner's own codes differ from now on."""
+        dictionary = self.dictionaries[column]
+        known = len(dictionary.words)
+        code = dictionary.code(word)
+        if code == known and column not in self._recoded:
+            self._recoded[column] = list(range(known))
+        return code
+
+
+def _texts(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], present: NDArray[np.bool_]
+) -> pa.StringArray:
+    if not present.any():
+        return pa.nulls(len(present), pa.string())
+    return text_array(data.copy(), offsets, present)
+
+
+def _filtered(batch: EventBatch, keep: NDArray[np.bool_]) -> EventBatch:
+    mask = pa.array(keep)
+    return EventBatch(
+        event_id=batch.event_id[keep],
+        numbers={
+            name: (values[keep], present[keep]) for name, (values, present) in batch.numbers.items()
+        },
+        codes={name: codes[keep] for name, codes in batch.codes.items()},
+        args=batch.args.filter(mask),
+        extra=batch.extra.filter(mask),
+    )

@@ -1,0 +1,155 @@
+"""Both readers make equal tables of every trace there is, and of traces made to be difficult."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reading import assert_same, read_text
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "traces"
+SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples"
+
+
+def traces(folder: Path) -> list[str]:
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*.json.gz"))
+
+
+def text_of(path: Path) -> bytes:
+    """Decompress as much as there is."""
+    return zlib.decompressobj(31).decompress(path.read_bytes())
+
+
+@pytest.mark.parametrize("name", traces(SAMPLES))
+def test_samples(name: str) -> None:
+    text = text_of(SAMPLES / name)
+    assert_same(read_text(text, "scan", 1000), read_text(text, "ijson"))
+
+
+@pytest.mark.parametrize("name", traces(SHARED) or ["(none)"])
+def test_real_traces(shared_traces: Path, name: str) -> None:
+    text = gzip.decompress((shared_traces / name).read_bytes())
+    scan = read_text(text, "scan", 1 << 17)
+    assert scan.is_complete
+    assert scan.events.num_rows == len(json.loads(text)["traceEvents"])
+    assert_same(scan, read_text(text, "ijson", 1 << 22))
+
+
+# Events made of all that JSON allows, more of it odd than in any trace.
+
+texts = st.one_of(
+    st.sampled_from(
+        ["aten::mm", "kernel", "cpu_op", "X", "5", "-7", "007", "", "é", "𝄞", '"', "\\", "/"]
+    ),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=40),
+)
+numbers = st.one_of(
+    st.integers(-(2**70), 2**70),
+    st.integers(0, 10_000),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.decimals(min_value=-(10**16), max_value=10**16, allow_nan=False, places=5).map(
+        lambda d: json.loads(str(d), parse_float=float)
+    ),
+)
+scalars = st.one_of(texts, numbers, st.booleans(), st.none())
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=4)),
+    max_leaves=12,
+)
+arg_keys = st.one_of(
+    st.sampled_from(
+        [
+            "correlation",
+            "External id",
+            "external id",
+            "stream",
+            "device",
+            "bytes",
+            "Input Dims",
+            "Input type",
+        ]
+    ),
+    texts,
+)
+args = st.one_of(st.dictionaries(arg_keys, values, max_size=6), scalars)
+keys = st.one_of(
+    st.sampled_from(["ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "s", "bp"]), texts
+)
+events = st.one_of(
+    st.builds(
+        lambda plain, more: plain | more,
+        st.fixed_dictionaries(
+            {
+                "ph": st.just("X"),
+                "cat": st.sampled_from(["cpu_op", "kernel"]),
+                "ts": numbers,
+                "dur": numbers,
+            }
+        ),
+        st.fixed_dictionaries(
+            {}, optional={"args": args, "pid": scalars, "tid": scalars, "name": scalars}
+        ),
+    ),
+    st.builds(
+        lambda a, b: a | ({} if b is None else {"args": b}),
+        st.dictionaries(keys, values, max_size=6),
+        st.one_of(st.none(), args),
+    ),
+)
+
+
+@given(
+    st.lists(events, max_size=12),
+    st.booleans(),
+    st.sampled_from([None, (",", ":"), (" ,\n", " :\t")]),
+    st.integers(7, 400),
+)
+def test_any_events(
+    made: list[dict[str, object]], is_ascii: bool, separators: tuple[str, str] | None, block: int
+) -> None:
+    document = {"before": 1, "traceEvents": made, "after": {"a": [1, 2.50]}}
+    text = json.dumps(document, ensure_ascii=is_ascii, separators=separators).encode()
+    scan = read_text(text, "scan", block)
+    assert scan.events.num_rows == len(made)
+    assert_same(scan, read_text(text, "ijson"))
+
+
+@given(st.lists(events, min_size=1, max_size=6), st.data())
+def test_text_cut_anywhere(made: list[dict[str, object]], data: st.DataObject) -> None:
+    whole = json.dumps({"traceEvents": made}).encode()
+    start = whole.index(b"[") + 1
+    text = whole[: data.draw(st.integers(start, len(whole) - 1))]
+    scan = read_text(text, "scan", 64)
+    assert not scan.is_complete
+    assert_same(scan, read_text(text, "ijson"))
+    # Every event that is complete is there, as it is in the whole text.
+    complete = 0
+    decoder = json.JSONDecoder()
+    rest = text[start:].decode(errors="ignore")
+    while rest.startswith("{"):
+        try:
+            _, end = decoder.raw_decode(rest)
+        except json.JSONDecodeError:
+            break
+        complete += 1
+        rest = rest[end:].removeprefix(", ")
+    assert scan.events.equals(read_text(whole, "scan").events.slice(0, complete))
+
+
+@given(st.lists(events, max_size=6), st.lists(scalars, max_size=3), st.randoms())
+def test_items_that_are_no_events(made: list[object], others: list[object], random: object) -> None:
+    items = [*made, *others]
+    random.shuffle(items)  # type: ignore[attr-defined]
+    text = json.dumps({"traceEvents": items}).encode()
+    scan = read_text(text, "scan", 50)
+    assert scan.findings.get("DROPPED_EVENT", (0, None))[0] == len(others)
+    assert scan.events["event_id"].to_pylist() == [
+        i for i, item in enumerate(items) if isinstance(item, dict)
+    ]
+    assert_same(scan, read_text(text, "ijson"))
