@@ -1,0 +1,1 @@
+"""What the events of a trace mean: nesting, links, names, signatures, summaries."""

@@ -1,0 +1,133 @@
+"""Between Arrow columns and numpy arrays: words as codes, integers with a mask.
+
+A word column becomes int32 codes, -1 for NULL, and the list of distinct words; work on words is
+done once per distinct word. An integer column becomes int64 values, 0 for NULL, and a mask of the
+known ones. Inside the linker -1 stands for "no row"; it becomes NULL again on the way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A column of words: codes (n,), -1 for NULL, into `values`."""
+
+    codes: Codes
+    values: list[str]
+
+    def take(self, rows: Ints) -> Words:
+        """Return the words of some rows."""
+        return Words(self.codes[rows], self.values)
+
+    def used(self) -> tuple[Ints, Codes]:
+        """Return the codes that occur, ascending, and each row's place among them, -1 for NULL."""
+        position = np.full(len(self.values) + 1, -1, dtype=np.int32)
+        present = np.zeros(len(self.values) + 1, dtype=np.bool_)
+        present[self.codes] = True  # -1 marks the last place, which stands for NULL
+        used = np.flatnonzero(present[:-1])
+        position[used] = np.arange(len(used), dtype=np.int32)
+        return used, position[self.codes]
+
+    def each(self, function: Callable[[str], str | None]) -> Words:
+        """Return `function` of each word, called once per distinct word that occurs."""
+        used, codes = self.used()
+        return spread(codes, [function(self.values[code]) for code in used])
+
+    def arrow(self) -> pa.DictionaryArray:
+        """Return the Arrow column; its dictionary holds the words that occur."""
+        used, codes = self.used()
+        indices = pa.array(codes, pa.int32(), mask=codes < 0)
+        return pa.DictionaryArray.from_arrays(
+            indices, pa.array([self.values[code] for code in used], pa.string())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Integers:
+    """A column of integers: values (n,), 0 for NULL, and whether each is known."""
+
+    values: Ints
+    known: Mask
+
+    def take(self, rows: Ints) -> Integers:
+        """Return the integers of some rows."""
+        return Integers(self.values[rows], self.known[rows])
+
+    def where(self, condition: Mask) -> Integers:
+        """Return the integers with NULL where the condition fails."""
+        return Integers(self.values, self.known & condition)
+
+    def arrow(self) -> pa.Array:
+        """Return the Arrow column."""
+        return pa.array(self.values, pa.int64(), mask=~self.known)
+
+
+def read_words(table: pa.Table, name: str) -> Words:
+    """Read a dictionary-encoded column, whatever its chunks and their dictionaries."""
+    array = table.column(name).unify_dictionaries().combine_chunks()
+    if isinstance(array, pa.ChunkedArray):  # no chunk at all
+        return Words(np.empty(0, np.int32), [])
+    codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    values = array.dictionary.to_pylist()
+    if None in values:
+        codes[codes == values.index(None)] = -1
+    return Words(codes, ["" if value is None else value for value in values])
+
+
+def read_integers(table: pa.Table, name: str) -> Integers:
+    """Read an int64 column."""
+    column = table.column(name)
+    known = column.is_valid().to_numpy()
+    return Integers(np.ascontiguousarray(column.fill_null(0).to_numpy(), dtype=np.int64), known)
+
+
+def constant(word: str, size: int) -> Words:
+    """Return a column of one word."""
+    return Words(np.zeros(size, np.int32), [word])
+
+
+def spread(codes: Codes, words: Sequence[str | None]) -> Words:
+    """Return the word of each code (n,), NULL for code -1; `words` may repeat and hold None."""
+    distinct = list(dict.fromkeys(word for word in words if word is not None))
+    place: dict[str | None, int] = {word: i for i, word in enumerate(distinct)}
+    table = np.array([*(place.get(word, -1) for word in words), -1], dtype=np.int32)
+    return Words(table[codes], distinct)
+
+
+def numbered(values: Ints) -> tuple[Ints, Ints]:
+    """Number the distinct values in order of occurrence: each value's number, and the values."""
+    encoded = pa.array(values).dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_numpy()
+
+
+def places(keys: Ints, wanted: Ints) -> Ints:
+    """Return the place of each wanted value in ascending distinct `keys`, -1 where it is not."""
+    if not len(keys):
+        return np.full(len(wanted), -1, dtype=np.int64)
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[place] == wanted, place, -1)
+
+
+def distinct_rows(rows: Ints) -> Ints:
+    """Return the distinct rows, ascending; -1 is none."""
+    present = np.zeros(rows.max(initial=-1) + 1, dtype=np.bool_)
+    present[rows[rows >= 0]] = True
+    return np.flatnonzero(present)
+
+
+def pick(values: Ints, where: Ints) -> Ints:
+    """Return `values[where]`, -1 where a place is -1."""
+    if not len(values):
+        return np.full(len(where), -1, dtype=np.int64)
+    return np.where(where >= 0, values[where], -1)

@@ -1,0 +1,142 @@
+"""The frame as numpy columns: categories, threads, spans and join keys of every row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tracehouse.analysis.columns import (
+    Integers,
+    Ints,
+    Mask,
+    Words,
+    numbered,
+    pick,
+    read_integers,
+    read_words,
+)
+from tracehouse.analysis.gpu_names import actual_category
+from tracehouse.vocab import Category, canonical_category
+
+CATEGORIES = tuple(Category)
+_CODE = {category: code for code, category in enumerate(CATEGORIES)}
+_LATEST = np.iinfo(np.int64).max - 2**32  # leaves room for tolerances
+_PREFIX = re.compile(r"\[[^\]]*\]")  # merged ranks: "[TP00-DP01] 83" (field_cases F64)
+_LAST_NUMBER = re.compile(r"(?:.*\s)?(\d{1,18})", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Columns of the frame's rows, all of one length (n,), in event order.
+
+    A row without a start has start 0 and a thread and process of its own, so that nothing is
+    around it; a row without a duration has end = start. `is_timed` is false for both. Ends that
+    pass the range of int64 are cut.
+    """
+
+    table: pa.Table
+    event_id: Ints
+    category: NDArray[np.int8]  # place in CATEGORIES, -1 for none; a copy filed as kernel is a copy
+    name: Words
+    pid: Words
+    tid: Words
+    thread: Ints  # number of (pid, tid)
+    process: Ints  # number of pid
+    rank: Ints  # number of the prefix of pid
+    start: Integers
+    dur: Integers
+    end: Ints
+    is_timed: Mask
+    correlation: Ints  # join key of args.correlation within the rank, 0 for none
+    external_id: Ints  # join key of args.External id within the rank, 0 for none
+    device: Integers  # args.device, else the number in pid (F64); means something on the GPU only
+    stream: Integers  # args.stream, else the number in tid (F29); likewise
+
+    def rows(self, *categories: Category) -> Ints:
+        """Return the rows of some categories."""
+        wanted = np.zeros(len(CATEGORIES) + 1, dtype=np.bool_)  # the last stands for none
+        wanted[[_CODE[c] for c in categories]] = True
+        return np.flatnonzero(wanted[self.category])
+
+    def integers(self, name: str, rows: Ints) -> Integers:
+        """Return an integer column of some rows."""
+        return read_integers(self.table, name).take(rows)
+
+    def events(self, rows: Ints) -> Integers:
+        """Return the event ids of some rows, NULL where a row is -1."""
+        return Integers(pick(self.event_id, rows), rows >= 0)
+
+
+def read_frame(table: pa.Table) -> Frame:
+    """Read a table of FRAME_SCHEMA."""
+    name, pid, tid = (read_words(table, column) for column in ("name", "pid", "tid"))
+    start, dur = read_integers(table, "ts_ns"), read_integers(table, "dur_ns")
+    is_timed = start.known & dur.known
+    length = np.where(is_timed, dur.values, 0)
+    rank = _ranks(pid)
+    process = np.where(start.known, pid.codes, len(pid.values)).astype(np.int64)
+    return Frame(
+        table=table,
+        event_id=read_integers(table, "event_id").values,
+        category=_categories(read_words(table, "cat"), name),
+        name=name,
+        pid=pid,
+        tid=tid,
+        thread=process * (len(tid.values) + 1) + tid.codes,
+        process=process,
+        rank=rank,
+        start=start,
+        dur=dur,
+        end=start.values + np.clip(_LATEST - np.maximum(start.values, 0), 0, length),
+        is_timed=is_timed,
+        correlation=_join_key(read_integers(table, "correlation"), rank),
+        external_id=_join_key(read_integers(table, "external_id"), rank),
+        device=_else_number(read_integers(table, "device"), pid),
+        stream=_else_number(read_integers(table, "stream"), tid),
+    )
+
+
+def _per_word(words: Words, results: Sequence[int], absent: int) -> Ints:
+    """Spread one result per distinct word over the rows."""
+    return np.array([*results, absent], dtype=np.int64)[words.codes]
+
+
+def _ranks(pid: Words) -> Ints:
+    """Number the prefixes that a merged file gives its ranks' process ids; 0 is no prefix."""
+    matches = [_PREFIX.match(word) for word in pid.values]
+    prefixes = [match[0] if match else "" for match in matches]
+    number = {prefix: i for i, prefix in enumerate(dict.fromkeys(["", *prefixes]))}
+    return _per_word(pid, [number[prefix] for prefix in prefixes], 0)
+
+
+def _categories(cat: Words, name: Words) -> NDArray[np.int8]:
+    found = [canonical_category(word) for word in cat.values]
+    category = _per_word(cat, [-1 if c is None else _CODE[c] for c in found], -1)
+    kernels = np.flatnonzero(category == _CODE[Category.KERNEL])
+    used, position = name.take(kernels).used()
+    actual = [_CODE[actual_category(Category.KERNEL, name.values[code])] for code in used]
+    actual.append(_CODE[Category.KERNEL])  # for a kernel without name
+    category[kernels] = np.array(actual, dtype=np.int64)[position]
+    return category.astype(np.int8)
+
+
+def _join_key(column: Integers, rank: Ints) -> Ints:
+    """Return a key that is equal for equal ids of one rank; 0 where the id is none (F51)."""
+    ids = np.where(column.known & (column.values > 0), column.values, 0)
+    if not rank.any():
+        return ids
+    number, distinct = numbered(ids)
+    return np.where(ids > 0, rank * len(distinct) + number + 1, 0)
+
+
+def _else_number(given: Integers, words: Words) -> Integers:
+    """Return the given numbers if not negative, else those at the end of the words."""
+    matches = [_LAST_NUMBER.fullmatch(word) for word in words.values]
+    number = _per_word(words, [int(match[1]) if match else -1 for match in matches], -1)
+    value = np.where(given.known & (given.values >= 0), given.values, number)
+    return Integers(np.maximum(value, 0), value >= 0)

@@ -1,0 +1,203 @@
+"""The tables of a linked trace, one function each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tracehouse.analysis import gpu_names, gpu_time, op_categories
+from tracehouse.analysis.columns import (
+    Integers,
+    Ints,
+    Mask,
+    Words,
+    constant,
+    distinct_rows,
+    numbered,
+    pick,
+    places,
+    spread,
+)
+from tracehouse.analysis.frame import CATEGORIES, Frame
+from tracehouse.analysis.host import Nesting, around, nest_rows
+from tracehouse.analysis.launches import LINKS, Launches, Owners, in_graph
+from tracehouse.analysis.steps import STEP_RULE
+from tracehouse.schema import tables
+from tracehouse.vocab import Category, Role
+
+_UNKNOWN_START = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """The rows of one trace by what they are, and what links them. Rows are rows of the frame."""
+
+    frame: Frame
+    ops: Ints
+    activities: Ints
+    steps: Ints
+    nesting: Nesting  # of the ops
+    launches: Launches
+    owners: Owners
+
+    def step_rows(self, rows: Ints) -> Ints:
+        """Return the innermost step that each row starts in, on any thread of its process."""
+        return around(self.frame, self.frame.process, self.steps, rows)
+
+
+def ops_table(linked: Linked, trace_id: str, signature_ids: Integers) -> pa.Table:
+    """Make the table `ops`; `signature_ids` are those of the ops."""
+    frame, rows, nesting, activities = linked.frame, linked.ops, linked.nesting, linked.activities
+    own = places(rows, linked.owners.op_rows)
+    below = places(rows, linked.owners.above_rows)
+    self_ns = Integers(nesting.by_place(nesting.self_ns), frame.is_timed[rows])
+    return _table(
+        tables.OPS,
+        _event_columns(frame, rows, trace_id)
+        | _thread_columns(frame, rows)
+        | {
+            "parent_id": frame.events(pick(rows, nesting.parent_places())).arrow(),
+            "depth": nesting.by_place(nesting.depth),
+            "category": frame.name.take(rows).each(op_categories.load().category).arrow(),
+            "signature_id": signature_ids.arrow(),
+            "step_id": frame.events(linked.step_rows(rows)).arrow(),
+            "self_ns": self_ns.arrow(),
+            "external_id": frame.integers("external_id", rows).arrow(),
+            "sequence_number": frame.integers("sequence_number", rows).arrow(),
+            "kernel_count": gpu_time.subtree_counts(nesting, below),
+            "kernel_time_ns": gpu_time.subtree_unions(frame, activities, nesting, below),
+            "direct_kernel_count": gpu_time.counts(own, len(rows)),
+            "direct_kernel_time_ns": gpu_time.unions(frame, activities, own, len(rows)),
+        },
+    )
+
+
+def launches_table(linked: Linked, trace_id: str) -> pa.Table:
+    """Make the table `launches`."""
+    frame, found, rows = linked.frame, linked.launches, linked.launches.rows
+    return _table(
+        tables.LAUNCHES,
+        _event_columns(frame, rows, trace_id)
+        | _thread_columns(frame, rows)
+        | {
+            "correlation": frame.integers("correlation", rows).arrow(),
+            "op_id": frame.events(found.op_rows).arrow(),
+            "step_id": frame.events(linked.step_rows(rows)).arrow(),
+            "kernel_count": gpu_time.counts(found.launch, len(rows)),
+            "kernel_time_ns": gpu_time.unions(frame, linked.activities, found.launch, len(rows)),
+            "is_graph": found.is_graph,
+            "delay_ns": _delays(linked).arrow(),
+        },
+    )
+
+
+def _delays(linked: Linked) -> Integers:
+    """Return start of the call to start of its first GPU activity; NULL where one is unknown."""
+    frame, found = linked.frame, linked.launches
+    keep = (found.launch >= 0) & frame.start.known[linked.activities]
+    first = np.full(len(found.rows), _UNKNOWN_START)
+    np.minimum.at(first, found.launch[keep], frame.start.values[linked.activities[keep]])
+    known = (first != _UNKNOWN_START) & frame.start.known[found.rows]
+    return Integers(first - frame.start.values[found.rows], known)
+
+
+def annotations_table(linked: Linked, trace_id: str) -> pa.Table:
+    """Make the table `annotations`, of both sides."""
+    frame = linked.frame
+    rows = frame.rows(Category.USER_ANNOTATION, Category.GPU_USER_ANNOTATION)
+    gpu_rows = frame.rows(Category.GPU_USER_ANNOTATION)
+    on_gpu, is_step = np.isin(rows, gpu_rows), np.isin(rows, linked.steps)
+    parents = np.full(len(rows), -1, dtype=np.int64)
+    for side in (rows[~on_gpu], gpu_rows):
+        parents[places(rows, side)] = pick(side, nest_rows(frame, side).parent_places())
+    host = {name: _where(~on_gpu, words.take(rows)).arrow() for name, words in _thread(frame)}
+    return _table(
+        tables.ANNOTATIONS,
+        _event_columns(frame, rows, trace_id)
+        | host
+        | {
+            "side": Words(on_gpu.astype(np.int32), ["cpu", "gpu"]).arrow(),
+            "device": frame.device.take(rows).where(on_gpu).arrow(),
+            "stream": frame.stream.take(rows).where(on_gpu).arrow(),
+            "parent_id": frame.events(parents).arrow(),
+            "role": Words(is_step.astype(np.int32), [Role.OTHER, Role.STEP]).arrow(),
+            "why": Words(np.where(is_step, 0, -1).astype(np.int32), [STEP_RULE]).arrow(),
+        },
+    )
+
+
+def kernels_table(linked: Linked, trace_id: str) -> pa.Table:
+    """Make the table `kernels`.
+
+    The step is that of the launch; without a launch it is that of the op the External id gives.
+    """
+    frame, rows, owners = linked.frame, linked.activities, linked.owners
+    calls = pick(linked.launches.rows, linked.launches.launch)
+    host_rows = np.where(calls >= 0, calls, owners.op_rows)
+    starts = distinct_rows(host_rows)
+    step_rows = pick(linked.step_rows(starts), places(starts, host_rows))
+    node = frame.integers("graph_node_id", rows)
+    category = Words(frame.category[rows].astype(np.int32), list(CATEGORIES))
+    return _table(
+        tables.KERNELS,
+        _event_columns(frame, rows, trace_id)
+        | {
+            "device": frame.device.take(rows).arrow(),
+            "stream": frame.stream.take(rows).arrow(),
+            "category": category.arrow(),
+            "kind": _kinds(category, frame.name.take(rows)).arrow(),
+            "short_name": frame.name.take(rows).each(gpu_names.short_name).arrow(),
+            "raw_dur_ns": pa.nulls(len(rows), pa.int64()),
+            "correlation": frame.integers("correlation", rows).arrow(),
+            "launch_id": frame.events(calls).arrow(),
+            "op_id": frame.events(owners.op_rows).arrow(),
+            "step_id": frame.events(step_rows).arrow(),
+            "graph": in_graph(linked.launches),
+            "graph_node_id": node.where(node.values != 0).arrow(),
+            "bytes": frame.integers("bytes", rows).arrow(),
+            "link": Words(owners.link.astype(np.int32), list(LINKS)).arrow(),
+        },
+    )
+
+
+def _kinds(category: Words, name: Words) -> Words:
+    """Return the kind of each GPU activity, asked for once per distinct category and name."""
+    names = [*name.values, ""]  # code -1, no name, is the last
+    codes = name.codes % len(names)
+    number, distinct = numbered(category.codes.astype(np.int64) * len(names) + codes)
+    kinds = [
+        gpu_names.kind_of(CATEGORIES[pair // len(names)], names[pair % len(names)])
+        for pair in distinct.tolist()
+    ]
+    return spread(number.astype(np.int32), kinds)
+
+
+def _thread(frame: Frame) -> tuple[tuple[str, Words], tuple[str, Words]]:
+    return ("process", frame.pid), ("thread", frame.tid)
+
+
+def _thread_columns(frame: Frame, rows: Ints) -> dict[str, pa.Array]:
+    return {name: words.take(rows).arrow() for name, words in _thread(frame)}
+
+
+def _event_columns(frame: Frame, rows: Ints, trace_id: str) -> dict[str, pa.Array]:
+    """Return the columns that every table of events has."""
+    return {
+        "trace_id": constant(trace_id, len(rows)).arrow(),
+        "event_id": pa.array(frame.event_id[rows]),
+        "name": frame.name.take(rows).arrow(),
+        "ts_ns": frame.start.take(rows).arrow(),
+        "dur_ns": frame.dur.take(rows).arrow(),
+    }
+
+
+def _where(condition: Mask, words: Words) -> Words:
+    """Return the words with NULL where the condition fails."""
+    return Words(np.where(condition, words.codes, -1).astype(np.int32), words.values)
+
+
+def _table(table: tables.Table, columns: dict[str, pa.Array]) -> pa.Table:
+    """Put the columns into the order and the types of the table's definition."""
+    return pa.table([columns[name] for name in table.names], schema=table.schema)

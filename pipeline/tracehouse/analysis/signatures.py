@@ -1,0 +1,164 @@
+"""The inputs of op calls: parsed once per distinct combination of the four args."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from tracehouse.analysis.columns import Integers, Ints, Mask, Words, constant, numbered
+from tracehouse.schema import tables
+
+_ARG_NAMES = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
+_LIST_TYPES = frozenset({"TensorList", "GenericList"})
+_INT64 = range(-(2**63), 2**63)
+
+_NOT_JSON = object()
+Shapes = list[list[int] | None]
+
+
+def signature_id(texts: Sequence[str | None]) -> int:
+    """Hash the four texts to a signed 64-bit integer; an absent text differs from an empty one."""
+    digest = xxhash.xxh3_64()
+    for text in texts:
+        if text is None:
+            digest.update(b"\0")
+        else:
+            data = text.encode("utf-8", "surrogatepass")
+            digest.update(b"\1" + len(data).to_bytes(8, "little") + data)
+    return int.from_bytes(digest.digest(), "big", signed=True)
+
+
+def _parsed(text: str) -> Any:
+    """Parse JSON text; _NOT_JSON if it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return _NOT_JSON
+
+
+def _elements(parsed: Any, convert: Callable[[Any], Any]) -> list[Any] | None:
+    """Convert each element of a list; None if it is no list."""
+    return [convert(item) for item in parsed] if isinstance(parsed, list) else None
+
+
+def _integers(item: Any) -> list[int] | None:
+    """Return a list of integers; None for anything else, such as the shapes of a tensor list."""
+    if isinstance(item, list) and all(type(n) is int and n in _INT64 for n in item):
+        return item
+    return None
+
+
+def _word(item: Any) -> str | None:
+    """Return a text, half of a surrogate pair replaced: Arrow stores UTF-8."""
+    return item.encode("utf-8", "replace").decode() if isinstance(item, str) else None
+
+
+def _value(item: Any) -> str | None:
+    """Return a value as text."""
+    if item is None or isinstance(item, str):
+        return _word(item)
+    return json.dumps(item)
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """One of the four args: its JSON text, and its elements (None if it holds no list)."""
+
+    json: str
+    elements: list[Any] | None
+
+
+_ABSENT = _Text("", None)
+
+
+def _read_texts(column: Words, convert: Callable[[Any], Any]) -> dict[int, _Text]:
+    """Parse the distinct texts of a column, by code; what is no JSON is quoted in `json`."""
+    used, _ = column.used()
+    texts = {}
+    for code in used.tolist():
+        text = column.values[code]
+        parsed = _parsed(text)
+        quoted = json.dumps(text) if parsed is _NOT_JSON else text
+        texts[code] = _Text(quoted, _elements(parsed, convert))
+    return texts
+
+
+def _without_lists(dims: Shapes | None, types: list[str | None] | None) -> Shapes | None:
+    """Return the shapes, None for a list of tensors: a long one is recorded as `[]` (F61)."""
+    if dims is None or types is None or _LIST_TYPES.isdisjoint(types):
+        return dims
+    lists = {i for i, word in enumerate(types) if word in _LIST_TYPES}
+    return [None if i in lists else shape for i, shape in enumerate(dims)]
+
+
+def _combination(columns: Sequence[Words]) -> tuple[Ints, Ints]:
+    """Number the distinct combinations of the columns' codes.
+
+    Returns each row's number (n,), and the first row of each number.
+    """
+    key = np.zeros(len(columns[0].codes), dtype=np.int64)
+    bound = 1
+    for column in columns:
+        size = len(column.values) + 1
+        if bound * size > 2**62:
+            key, distinct = numbered(key)
+            bound = len(distinct)
+        key = key * size + column.codes + 1
+        bound *= size
+    numbers, distinct = numbered(key)
+    first = np.empty(len(distinct), dtype=np.int64)
+    first[numbers[::-1]] = np.arange(len(key), dtype=np.int64)[::-1]
+    return numbers, first
+
+
+def signatures(columns: Sequence[Words], trace_id: str) -> tuple[Integers, pa.Table]:
+    """Find the distinct inputs of op calls.
+
+    `columns` are the four args of SIGNATURE_TEXTS, of the ops (n,). Returns the signature id of
+    each op (NULL if none of the four was recorded) and the table `signatures`, in order of first
+    use. Nothing raises: what cannot be parsed is NULL, and stands in `raw`.
+    """
+    numbers, first = _combination(columns)
+    rows = np.stack([column.codes[first] for column in columns], axis=1)
+    known: Mask = np.any(rows >= 0, axis=1)
+    ids = np.zeros(len(first), dtype=np.int64)
+    codes: dict[int, list[int]] = {}
+    for number in np.flatnonzero(known).tolist():
+        row = rows[number].tolist()
+        ids[number] = key = signature_id(
+            [c.values[code] if code >= 0 else None for c, code in zip(columns, row, strict=True)]
+        )
+        codes[key] = row
+    return Integers(ids[numbers], known[numbers]), _table(columns, codes, trace_id)
+
+
+def _table(columns: Sequence[Words], codes: dict[int, list[int]], trace_id: str) -> pa.Table:
+    """Make the table of the signatures `codes`: id to the code of each of the four texts."""
+    converters = (_integers, _word, _integers, _value)
+    texts = [_read_texts(c, convert) for c, convert in zip(columns, converters, strict=True)]
+    rows = [
+        [known.get(code, _ABSENT) for known, code in zip(texts, row, strict=True)]
+        for row in codes.values()
+    ]
+    data = {
+        "trace_id": constant(trace_id, len(rows)).arrow(),
+        "signature_id": list(codes),
+        "input_dims": [_without_lists(row[0].elements, row[1].elements) for row in rows],
+        "input_types": [row[1].elements for row in rows],
+        "input_strides": [row[2].elements for row in rows],
+        "concrete_inputs": [row[3].elements for row in rows],
+        "raw": [_raw(row) for row in rows],
+    }
+    return pa.table(data, schema=tables.SIGNATURES.schema)
+
+
+def _raw(row: Sequence[_Text]) -> str:
+    """Join the texts to one JSON object, named as in the trace."""
+    named = zip(_ARG_NAMES, row, strict=True)
+    return "{" + ",".join(f'"{name}":{text.json}' for name, text in named if text.json) + "}"

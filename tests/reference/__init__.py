@@ -1,0 +1,1 @@
+"""Slow, evident twins of the compiled routines, and a slow way to make a frame."""
