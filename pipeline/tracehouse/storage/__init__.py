@@ -1,0 +1,1 @@
+"""The lake: Parquet files, a manifest for each part, and their upkeep."""
