@@ -1,0 +1,189 @@
+"""Building `warehouse.duckdb` from the lake: beside the old file, then renamed over it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from tracehouse.storage import durable
+from tracehouse.storage.manifest import LakeState, load_state
+from tracehouse.warehouse.catalogue import FILES, Relation, relations
+from tracehouse.warehouse.connection import open_file
+from tracehouse.warehouse.views import comment
+
+WAREHOUSE = "warehouse.duckdb"
+
+
+def build(out: Path, state: LakeState) -> None:
+    """Build OUT/warehouse.duckdb anew from the lake's parts.
+
+    A reader meets the old file or the new one, whole. Traces, files, issues and summaries are
+    copied; the large tables are views over the lake's Parquet, by absolute path. Rows of traces
+    that are dead in a part are left out. An empty lake gives every table, without rows. One build
+    at a time: the caller holds the lock of OUT.
+
+    Raises:
+        duckdb.Error: the lake's Parquet does not have the columns of this version.
+        OSError: OUT cannot be written.
+    """
+    out = Path(os.path.abspath(out))  # noqa: PTH100 - resolve() would follow links
+    for left_over in out.glob(f".{WAREHOUSE}.*.tmp*"):
+        left_over.unlink()
+    temporary = out / f".{WAREHOUSE}.{os.getpid()}.tmp"
+    try:
+        with open_file(temporary, read_only=False) as connection:
+            connection.begin()
+            _fill(connection, out, state)
+            connection.commit()
+        temporary.replace(out / WAREHOUSE)
+    finally:
+        temporary.unlink(missing_ok=True)
+    durable.sync(out)
+
+
+def refresh(out: Path) -> None:
+    """Build the warehouse from the lake as it stands; after OUT has moved, this repoints it.
+
+    Raises:
+        TracehouseError: a manifest of the lake cannot be read.
+        duckdb.Error: as in `build`.
+    """
+    build(out, load_state(out))
+
+
+def _fill(connection: duckdb.DuckDBPyConnection, out: Path, state: LakeState) -> None:
+    connection.register("_files", _file_rows(state))
+    connection.register("_trace_paths", _trace_paths(state))
+    if any(state.dead.values()):
+        connection.register("_dead", _dead_rows(out, state))
+        connection.execute("CREATE TABLE _dead_rows AS SELECT file, trace_id FROM _dead")
+    for relation in relations():
+        rows = _rows(relation, out, state)
+        if relation.order_by is None:
+            connection.execute(f"CREATE VIEW {relation.name} AS {rows}")
+        else:
+            columns = ", ".join(f'"{c.name}" {c.type}' for c in relation.columns)
+            connection.execute(f"CREATE TABLE {relation.name} ({columns})")
+            connection.execute(f"INSERT INTO {relation.name} {rows} ORDER BY {relation.order_by}")
+        _comment(connection, relation)
+
+
+def _rows(relation: Relation, out: Path, state: LakeState) -> str:
+    """Word the SELECT that gives the rows of a relation."""
+    if relation.name == FILES.name:
+        return f"SELECT {_names(relation)} FROM _files"
+    if relation.name == "traces":
+        from_paths = ("path", "label")
+        names = ", ".join(
+            f"{'paths' if c.name in from_paths else 'stored'}.{c.name}" for c in relation.columns
+        )
+        stored = stored_rows(relation, out, state, without=from_paths)
+        return (
+            f"SELECT {names} FROM ({stored}) AS stored"
+            " LEFT JOIN _trace_paths AS paths ON paths.trace_id = stored.trace_id"
+        )
+    return f"SELECT {_names(relation)} FROM ({stored_rows(relation, out, state)})"
+
+
+def stored_rows(
+    relation: Relation, out: Path, state: LakeState, *, without: tuple[str, ...] = ()
+) -> str:
+    """Word the SELECT over the Parquet files of a relation, dead rows left out.
+
+    DuckDB takes no parameters in CREATE VIEW, so the paths are quoted here. Only parts that have
+    dead rows pay for leaving them out, by an anti-join with the table `_dead_rows`.
+    """
+    columns = [c for c in relation.columns if c.name not in without]
+    names = ", ".join(f'stored."{c.name}"' for c in columns)
+    parts = [part for part in state.parts if relation.name in part.tables]
+    whole = [out / p.tables[relation.name].path for p in parts if not state.dead.get(p.id)]
+    holed = [out / p.tables[relation.name].path for p in parts if state.dead.get(p.id)]
+    selects = []
+    if whole:
+        selects.append(f"SELECT {names} FROM {_parquet(whole)} AS stored")
+    if holed:
+        selects.append(
+            f"SELECT {names} FROM {_parquet(holed)} AS stored ANTI JOIN _dead_rows AS dead"
+            " ON dead.file = stored.filename AND dead.trace_id = stored.trace_id"
+        )
+    if not selects:
+        nulls = ", ".join(f'CAST(NULL AS {c.type}) AS "{c.name}"' for c in columns)
+        selects.append(f"SELECT {nulls} WHERE false")
+    return " UNION ALL ".join(selects)
+
+
+def _parquet(paths: list[Path]) -> str:
+    files = ", ".join(_text(_literal_path(path)) for path in paths)
+    return f"read_parquet([{files}], filename = true, hive_partitioning = false)"
+
+
+def _literal_path(path: Path) -> str:
+    """Spell a path so that DuckDB takes no character of it as a pattern."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in str(path))
+
+
+def _comment(connection: duckdb.DuckDBPyConnection, relation: Relation) -> None:
+    kind = "VIEW" if relation.order_by is None else "TABLE"
+    statements = [f"COMMENT ON {kind} {relation.name} IS {_text(relation.comment)}"]
+    statements += [
+        f'COMMENT ON COLUMN {relation.name}."{c.name}" IS {_text(comment(c.meaning, c.unit))}'
+        for c in relation.columns
+    ]
+    connection.execute(";".join(statements))
+
+
+def _names(relation: Relation) -> str:
+    return ", ".join(f'"{c.name}"' for c in relation.columns)
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _file_rows(state: LakeState) -> pa.Table:
+    files = sorted(state.files, key=lambda f: f.path)
+    values = [
+        [f.path.encode(errors="backslashreplace").decode() for f in files],  # not all are UTF-8
+        [f.size for f in files],
+        [f.mtime_ns // 1_000 for f in files],
+        [f.content_hash for f in files],
+        [f.status for f in files],
+        [f.reason for f in files],
+        [f.label for f in files],
+        [[t.trace_id for t in f.traces] for f in files],
+    ]
+    schema = FILES.schema
+    arrays = [pa.array(v, type) for v, type in zip(values, schema.types, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _trace_paths(state: LakeState) -> pa.Table:
+    """Name each trace by the first path, in order of text, that holds it."""
+    held = ((ref.path, file.label, ref.trace_id) for file in state.files for ref in file.traces)
+    first: dict[str, tuple[str, str]] = {}
+    for path, label, trace_id in sorted(held):
+        first.setdefault(trace_id, (path, label))
+    return _texts(
+        ("trace_id", "path", "label"), ((t, path, label) for t, (path, label) in first.items())
+    )
+
+
+def _dead_rows(out: Path, state: LakeState) -> pa.Table:
+    return _texts(
+        ("file", "trace_id"),
+        (
+            (str(out / file.path), trace_id)
+            for part in state.parts
+            for trace_id in sorted(state.dead.get(part.id, ()))
+            for file in part.tables.values()
+        ),
+    )
+
+
+def _texts(names: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    return pa.table([pa.array(c, pa.string()) for c in columns], names=list(names))

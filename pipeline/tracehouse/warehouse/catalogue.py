@@ -1,0 +1,107 @@
+"""What a warehouse holds: every table and view with its columns, from one list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tracehouse.schema.tables import INT, TABLES, TEXT, Column, Table
+from tracehouse.warehouse.views import View, ViewColumn, load_views
+
+FILES = Table(
+    "files",
+    "Files seen: one row per path.",
+    ("path",),
+    (
+        Column("path", TEXT, "-", "path of the file", nullable=False),
+        Column("size", INT, "bytes", "length of the file"),
+        Column("mtime", pa.timestamp("us", "UTC"), "-", "when it was last changed"),
+        Column("content_hash", TEXT, "-", "hash of its content; NULL if it could not be read"),
+        Column("status", TEXT, "-", "ok, repaired, partial or rejected"),
+        Column("reason", TEXT, "-", "why the status is not ok"),
+        Column("label", TEXT, "-", "label of the job it belongs to"),
+        Column("traces", pa.list_(TEXT), "-", "trace_id of each trace in it"),
+    ),
+)
+
+# Beside the columns that the lake holds: two files of one content are one trace.
+_TRACE_PATH = (
+    ViewColumn("path", "VARCHAR", "-", "file that holds the trace; of several, the first by name"),
+    ViewColumn("label", "VARCHAR", "-", "label of that file: it groups runs of the same job"),
+)
+
+_COPIED = {"traces": "path, trace_id", "issues": "trace_id, code"}
+_STAYS_IN_LAKE = frozenset({"idle_gaps"})
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """One table or view of the warehouse.
+
+    `order_by` is the order of the rows of a real table; None: a view over the lake's Parquet.
+    """
+
+    name: str
+    summary: str
+    grain: tuple[str, ...]
+    columns: tuple[ViewColumn, ...]
+    order_by: str | None
+
+    @property
+    def comment(self) -> str:
+        """The words of its COMMENT."""
+        return f"{self.summary} Key: {', '.join(self.grain)}."
+
+
+def relations() -> tuple[Relation, ...]:
+    """List the tables and views of a warehouse, in the order in which they are shown."""
+    traces, *others = TABLES.values()
+    views = sorted((v for v in load_views("trace") if not v.is_private), key=lambda v: v.name)
+    return (
+        _with_path(_stored(traces)),
+        Relation(FILES.name, FILES.summary, FILES.grain, _columns(FILES), "path"),
+        *(_stored(table) for table in others),
+        *(_summary(view) for view in views),
+    )
+
+
+def _stored(table: Table) -> Relation:
+    order_by = _COPIED.get(table.name)
+    return Relation(table.name, table.summary, table.grain, _columns(table), order_by)
+
+
+def _with_path(traces: Relation) -> Relation:
+    key, *rest = traces.columns
+    columns = (key, *_TRACE_PATH, *rest)
+    return Relation(traces.name, traces.summary, traces.grain, columns, traces.order_by)
+
+
+def _summary(view: View) -> Relation:
+    order_by = None if view.name in _STAYS_IN_LAKE else view.order_by
+    summary = f"{view.summary} {view.notes}".strip()
+    return Relation(view.name, summary, view.grain, view.columns, order_by)
+
+
+def _columns(table: Table) -> tuple[ViewColumn, ...]:
+    return tuple(ViewColumn(c.name, _duckdb_type(c.type), c.unit, c.meaning) for c in table.columns)
+
+
+def _duckdb_type(arrow: pa.DataType) -> str:
+    """Name the DuckDB type that holds an Arrow type; words become plain text."""
+    if pa.types.is_list(arrow):
+        return f"{_duckdb_type(arrow.value_type)}[]"
+    if pa.types.is_dictionary(arrow):
+        return _duckdb_type(arrow.value_type)
+    if pa.types.is_timestamp(arrow):
+        return "TIMESTAMP WITH TIME ZONE"
+    return _SCALARS[arrow]
+
+
+_SCALARS = {
+    pa.string(): "VARCHAR",
+    pa.int64(): "BIGINT",
+    pa.int32(): "INTEGER",
+    pa.bool_(): "BOOLEAN",
+    pa.float64(): "DOUBLE",
+}

@@ -1,0 +1,47 @@
+"""The only place that opens DuckDB connections."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+import duckdb
+
+# A query reads its tables only: it downloads no code and sees no Python variable.
+_RESTRICTIONS = (
+    "SET autoinstall_known_extensions = false",
+    "SET autoload_known_extensions = false",
+    "SET python_enable_replacements = false",
+)
+
+
+def open_session() -> duckdb.DuckDBPyConnection:
+    """Open a session of this process's database in memory, for one analysis on one thread.
+
+    What a session registers, and its temporary tables, are its own and go when it is closed. The
+    database is opened once a process: that costs as much as several queries. Parts are what runs
+    in parallel, so a query keeps to one thread.
+    """
+    return _database(os.getpid()).cursor()
+
+
+def open_file(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+    """Open the database file at `path`; created if absent, unless `read_only`.
+
+    Raises:
+        duckdb.Error: the file is absent (`read_only`), locked or no database.
+    """
+    return _restricted(duckdb.connect(path, read_only=read_only))
+
+
+@cache
+def _database(process: int) -> duckdb.DuckDBPyConnection:
+    """Open the database of one process: a fork must not go on with that of its parent."""
+    return _restricted(duckdb.connect(":memory:", config={"threads": 1}))
+
+
+def _restricted(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    for setting in _RESTRICTIONS:
+        connection.execute(setting)
+    return connection

@@ -1,0 +1,135 @@
+"""Reading a warehouse: what `tracehouse.open` returns."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import duckdb
+import pyarrow as pa
+
+from tracehouse.errors import TracehouseError, UsageError
+from tracehouse.warehouse.build import WAREHOUSE
+from tracehouse.warehouse.catalogue import relations
+from tracehouse.warehouse.connection import open_file
+
+_COMMENT = re.compile(r"(?P<meaning>.*?)(?: \[(?P<unit>[^\[\]]+)\])?", re.DOTALL)
+
+_COLUMNS = """
+SELECT relations.name, relations.comment, columns.column_name, columns.data_type, columns.comment
+FROM (
+    SELECT table_name AS name, comment FROM duckdb_tables()
+    UNION ALL
+    SELECT view_name AS name, comment FROM duckdb_views() WHERE NOT internal
+) AS relations
+JOIN duckdb_columns() AS columns ON columns.table_name = relations.name
+WHERE NOT starts_with(relations.name, '_')
+ORDER BY columns.column_index
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDoc:
+    """One column in words: DuckDB type, unit (`-` for none), meaning, and its COMMENT as stored."""
+
+    name: str
+    type: str
+    unit: str
+    meaning: str
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableDoc:
+    """One table or view in words: what a row is, and its columns in order."""
+
+    name: str
+    meaning: str
+    columns: tuple[ColumnDoc, ...]
+
+
+class Warehouse:
+    """A warehouse, open for reading. Close it, or use it as a context manager."""
+
+    def __init__(self, out: str | os.PathLike[str]) -> None:
+        """Open the warehouse in the folder `out`.
+
+        Raises:
+            UsageError: there is none.
+            TracehouseError: BAD_WAREHOUSE if the file cannot be opened.
+        """
+        path = Path(out) / WAREHOUSE
+        if not path.is_file():
+            raise UsageError(
+                f"{out} holds no warehouse.", hint=f"Try: tracehouse analyze TRACES -o {out}"
+            )
+        try:
+            self._connection = open_file(path, read_only=True)
+        except duckdb.Error as error:
+            raise TracehouseError(
+                f"{path} cannot be opened: {error}",
+                code="BAD_WAREHOUSE",
+                hint=f"Try: tracehouse refresh {out}",
+            ) from error
+
+    def __enter__(self) -> Warehouse:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; closing twice does no harm."""
+        self._connection.close()
+
+    def sql(
+        self, query: str, parameters: Sequence[object] | Mapping[str, object] | None = None
+    ) -> pa.Table:
+        """Return the rows of a query; a statement without rows gives an empty table.
+
+        Args:
+            query: SQL. The database is read-only.
+            parameters: values for `?` in order, or for `$name` by name.
+
+        Raises:
+            duckdb.Error: the query is wrong, in DuckDB's own words.
+        """
+        rows = self._connection.sql(query, params=parameters)
+        return pa.table({}) if rows is None else rows.to_arrow_table()
+
+    def table(self, name: str) -> pa.Table:
+        """Return all rows of a table or view, in the order they are stored.
+
+        Raises:
+            UsageError: there is no such table; the hint names those there are.
+        """
+        names = [table.name for table in self.describe()]
+        if name not in names:
+            raise UsageError(f"There is no table {name!r}.", hint=f"There are: {', '.join(names)}")
+        return self.sql(f'SELECT * FROM "{name}"')
+
+    def describe(self) -> tuple[TableDoc, ...]:
+        """Describe every table and view from the COMMENTs in the file, in the order of the docs."""
+        rank = {relation.name: i for i, relation in enumerate(relations())}
+        meanings: dict[str, str] = {}
+        columns: dict[str, list[ColumnDoc]] = {}
+        for table, about, column, type_, comment in self._connection.execute(_COLUMNS).fetchall():
+            meanings[table] = about or ""
+            columns.setdefault(table, []).append(_column(column, type_, comment or ""))
+        names = sorted(columns, key=lambda name: (rank.get(name, len(rank)), name))
+        return tuple(TableDoc(name, meanings[name], tuple(columns[name])) for name in names)
+
+
+def _column(name: str, type_: str, comment: str) -> ColumnDoc:
+    words = _COMMENT.fullmatch(comment)
+    assert words is not None  # every text fits: both groups may be empty
+    return ColumnDoc(name, type_, words["unit"] or "-", words["meaning"], comment)

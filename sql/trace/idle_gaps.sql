@@ -1,0 +1,46 @@
+-- Gaps on a device: times inside its window in which nothing ran on any of its streams.
+--
+-- grain:   one row per (trace_id, device, next_kernel_id)
+-- reads:   _lane_spans
+-- columns:
+--   trace_id        VARCHAR  -   trace the row belongs to
+--   device          BIGINT   -   GPU ordinal within the trace; NULL if not recorded
+--   next_kernel_id  BIGINT   -   event_id of the GPU activity that ends the gap
+--   prev_kernel_id  BIGINT   -   event_id of the GPU activity whose end opens the gap
+--   ts_ns           BIGINT   ns  start of the gap on the trace's clock
+--   dur_ns          BIGINT   ns  length of the gap; always > 0
+--   cause           VARCHAR  -   why the device waited; NULL: not worked out yet
+-- notes:
+--   The gaps of a device add up to its idle_ns. An activity of length 0 is never busy, but splits
+--   the gap it lies in. Of several activities that end together, the one that started first opens
+--   the gap.
+CREATE OR REPLACE VIEW idle_gaps AS
+WITH
+    preceded_spans AS (
+        SELECT
+            trace_id,
+            device,
+            event_id,
+            start_ns,
+            first_ns,
+            from_ns,
+            max(to_ns) OVER earlier AS idle_since_ns,
+            arg_max(event_id, to_ns) OVER earlier AS last_to_end_id
+        FROM _lane_spans
+        WHERE NOT is_whole
+        WINDOW earlier AS (
+            ORDER BY from_ns, lane, event_id
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        )
+    )
+SELECT
+    trace_id,
+    device,
+    event_id AS next_kernel_id,
+    last_to_end_id AS prev_kernel_id,
+    TRY_CAST(start_ns - (from_ns - idle_since_ns) AS BIGINT) AS ts_ns,
+    TRY_CAST(from_ns - idle_since_ns AS BIGINT) AS dur_ns,
+    CAST(NULL AS VARCHAR) AS cause
+FROM preceded_spans
+WHERE from_ns > idle_since_ns
+    AND start_ns > first_ns;

@@ -1,0 +1,212 @@
+"""Every SQL file is what its header says."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from tracehouse.analysis.summaries import INPUTS, summarise
+from tracehouse.resources import sql_texts
+from tracehouse.schema.tables import TABLES
+from tracehouse.warehouse.connection import open_session
+from tracehouse.warehouse.views import load_views
+
+VIEWS = load_views("trace")
+each_view = pytest.mark.parametrize("view", VIEWS, ids=[v.name for v in VIEWS])
+
+KINDS = ("compute", "comm", "memcpy", "memset")
+
+
+def sample_part(seed: int = 7) -> dict[str, pa.Table]:
+    """Draw three traces with two devices, ops with and without inputs, graph launches, and gaps."""
+    draw = random.Random(seed)
+    rows: dict[str, list[dict[str, object]]] = {name: [] for name in INPUTS}
+    for trace in ("a" * 16, "b" * 16, "c" * 16):
+        rows["traces"].append({"trace_id": trace, "status": "ok"})
+        rows["signatures"] += [
+            {"trace_id": trace, "signature_id": s, "input_dims": [[s, 2]]} for s in range(3)
+        ]
+        rows["ops"] += [
+            {"trace_id": trace, "event_id": i, "name": f"op{i % 4}", "category": f"c{i % 2}"}
+            | {"signature_id": draw.choice((None, 0, 1, 2)), "dur_ns": draw.randrange(50)}
+            | {"direct_kernel_count": draw.randrange(3), "direct_kernel_time_ns": draw.randrange(9)}
+            for i in range(20)
+        ]
+        rows["launches"] += [
+            {"trace_id": trace, "event_id": 100 + i, "name": f"launch{i % 2}", "kernel_count": 2}
+            | {"kernel_time_ns": draw.randrange(9)}
+            for i in range(6)
+        ]
+        rows["kernels"] += [
+            {"trace_id": trace, "event_id": 200 + i, "device": i % 2, "kind": draw.choice(KINDS)}
+            | {"name": f"kernel{i % 5}", "ts_ns": draw.randrange(900), "dur_ns": draw.randrange(30)}
+            | {"op_id": draw.choice((None, i)), "launch_id": draw.choice((None, 100 + i % 6))}
+            for i in range(20)
+        ]
+    return {name: as_table(name, rows[name]) for name in INPUTS}
+
+
+def as_table(name: str, rows: list[dict[str, object]]) -> pa.Table:
+    schema = TABLES[name].schema
+    columns = []
+    for field in schema:
+        is_word = pa.types.is_dictionary(field.type)
+        plain = field.type.value_type if is_word else field.type
+        values = [row.get(field.name) for row in rows]
+        columns.append(pa.array(values, plain).cast(field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def installed(tables: dict[str, pa.Table]) -> duckdb.DuckDBPyConnection:
+    """Run the files as they stand, over the tables of a part."""
+    session = duckdb.connect()
+    for name, table in tables.items():
+        session.register(name, table)
+    for view in VIEWS:
+        session.execute(sql_texts("trace")[view.name])
+    return session
+
+
+@pytest.fixture(scope="module")
+def session():
+    with installed(sample_part()) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def empty_session():
+    with installed({name: TABLES[name].schema.empty_table() for name in INPUTS}) as session:
+        yield session
+
+
+def described(session, view):
+    rows = session.execute(f"DESCRIBE {view.name}").fetchall()
+    return [(name, type_) for name, type_, *_ in rows]
+
+
+@each_view
+def test_columns_are_those_of_the_header(session, view):
+    assert described(session, view) == [(c.name, c.type) for c in view.columns]
+
+
+@each_view
+def test_columns_stand_without_rows(empty_session, view):
+    assert described(empty_session, view) == [(c.name, c.type) for c in view.columns]
+    assert empty_session.execute(f"FROM {view.name}").fetchall() == []
+
+
+def tables_read(node: object) -> set[str]:
+    """Collect the tables of a serialised query, less the names that its CTEs define."""
+    if isinstance(node, list):
+        return set().union(*(tables_read(item) for item in node))
+    if not isinstance(node, dict):
+        return set()
+    found = set().union(*(tables_read(value) for value in node.values()))
+    if node.get("type") == "BASE_TABLE":
+        found.add(node["table_name"])
+    return found - {entry["key"] for entry in node.get("cte_map", {}).get("map", [])}
+
+
+def test_tables_read_sees_through_ctes():
+    query = "WITH x AS (SELECT a FROM t) SELECT a FROM x JOIN (SELECT a FROM u) AS v USING (a)"
+    assert tables_read(parsed(query)) == {"t", "u"}
+
+
+def parsed(query: str) -> object:
+    (text,) = duckdb.execute("SELECT json_serialize_sql(?)", [query]).fetchone()
+    answer = json.loads(text)
+    assert not answer["error"], answer
+    return answer
+
+
+@each_view
+def test_reads_are_those_of_the_parse(view):
+    assert sorted(view.reads) == sorted(tables_read(parsed(view.query)))
+
+
+@each_view
+def test_reads_exist(view):
+    known = {v.name for v in VIEWS} | set(INPUTS)
+    assert set(view.reads) <= known
+
+
+@each_view
+def test_grain_is_a_key(session, view):
+    """A key column may be NULL only where its meaning says so."""
+    key = ", ".join(view.grain)
+    meanings = {c.name: c.meaning for c in view.columns}
+    rows = session.execute(f"SELECT {key} FROM {view.name}").fetchall()
+    assert rows, "the sample must reach every view"
+    assert len(set(rows)) == len(rows)
+    for i, name in enumerate(view.grain):
+        assert "NULL" in meanings[name] or all(row[i] is not None for row in rows)
+
+
+def test_order_of_rows_does_not_matter():
+    tables = sample_part()
+    draw = random.Random(3)
+    expected = summarise(tables)
+    shuffled = {
+        name: table.take(draw.sample(range(table.num_rows), table.num_rows))
+        for name, table in tables.items()
+    }
+    found = summarise(shuffled)
+    assert found.keys() == expected.keys()
+    for name in expected:
+        assert found[name].equals(expected[name]), name
+
+
+def test_a_trace_is_the_same_whatever_is_in_its_part():
+    tables = sample_part()
+    together = summarise(tables)
+    for trace in tables["traces"]["trace_id"].to_pylist():
+        alone = summarise({name: of_trace(table, trace) for name, table in tables.items()})
+        for name, rows in alone.items():
+            assert rows.equals(of_trace(together[name], trace)), name
+
+
+def of_trace(table: pa.Table, trace: str) -> pa.Table:
+    return table.filter([t == trace for t in table["trace_id"].to_pylist()]).combine_chunks()
+
+
+def test_evaluating_equals_the_views(session):
+    """`summarise` evaluates each view once, instead of a stack of views."""
+    for name, rows in summarise(sample_part()).items():
+        view = next(v for v in VIEWS if v.name == name)
+        columns = ", ".join(f'"{c.name}"' for c in view.columns)
+        assert rows.to_pylist() == (
+            session.sql(f"SELECT {columns} FROM {name} ORDER BY {view.order_by}")
+            .to_arrow_table()
+            .to_pylist()
+        )
+
+
+@each_view
+def test_words_are_for_people(view):
+    assert view.summary.endswith(".")
+    for column in view.columns:
+        assert column.unit in {"-", "ns", "pct", "bytes"}
+        assert column.unit == "-" or column.name.split("_")[-1] == column.unit
+        assert not column.meaning.endswith("]")  # brackets hold the unit of a COMMENT
+
+
+@each_view
+def test_house_style(view):
+    text = sql_texts("trace")[view.name]
+    assert "SELECT *" not in text
+    assert max(len(line) for line in text.splitlines()) <= 100
+    assert text.endswith(";\n")
+    assert "\t" not in text
+
+
+def test_sessions_do_not_see_each_other():
+    with open_session() as one, open_session() as two:
+        one.register("kernels", pa.table({"a": [1]}))
+        one.execute("CREATE TEMP TABLE mine AS SELECT a FROM kernels")
+        for name in ("kernels", "mine"):
+            with pytest.raises(duckdb.CatalogException):
+                two.execute(f"SELECT a FROM {name}")
