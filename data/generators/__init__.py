@@ -1,0 +1,1 @@
+"""The sample traces, drawn by hand: one module a sample, in plain Python."""
