@@ -1,0 +1,5 @@
+"""`python -m tracehouse`."""
+
+from tracehouse.cli.main import main
+
+main(prog_name="tracehouse")

@@ -1,0 +1,1 @@
+"""The command line: each module parses, calls one command and renders what it returns."""

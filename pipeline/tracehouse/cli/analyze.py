@@ -1,0 +1,136 @@
+"""`tracehouse analyze`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracehouse.cli.options import FAILED, format_option, reports_errors
+from tracehouse.cli.output import cell, duration, emit, printable
+
+if TYPE_CHECKING:
+    from tracehouse.commands.analyze import RunReport, TraceResult
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="Folder of the warehouse; made if absent, added to if present.",
+)
+@click.option("--workers", type=click.IntRange(min=1), help="Processes; one a core by default.")
+@click.option("--label", help="Name of the job these runs belong to; the folder's by default.")
+@click.option(
+    "--reader",
+    type=click.Choice(["scan", "ijson"]),
+    default="scan",
+    show_default=True,
+    help="How to read JSON: the fast scanner, or the slow reference.",
+)
+@click.option("--prune", is_flag=True, help="Drop traces whose files are gone from PATHS.")
+@format_option
+@reports_errors
+def analyze(
+    paths: tuple[str, ...],
+    out: Path,
+    workers: int | None,
+    label: str | None,
+    reader: str,
+    prune: bool,
+    fmt: str,
+) -> None:
+    """Analyse traces into a warehouse.
+
+    PATHS are files, folders, globs or URLs. A file that did not change since the last run is not
+    read again. Exits with 1 if some files were rejected.
+
+    \b
+    Example:
+        tracehouse analyze traces/ 'runs/**/*.json.gz' -o warehouse --label nightly
+    """
+    from tracehouse.commands import analyze as command
+    from tracehouse.commands.results import result_rows
+
+    with _progress() as on_trace:
+        report = command.analyze(
+            list(paths),
+            out,
+            workers=workers,
+            label=label,
+            reader=reader,
+            prune=prune,
+            on_trace=on_trace,
+        )
+    rows = result_rows(report)
+    if fmt == "table":
+        rows = rows.set_column(0, "path", [[_beside(path) for path in rows["path"].to_pylist()]])
+    emit(rows, fmt)
+    _write_reasons(report)
+    if report.rejected:
+        sys.exit(FAILED)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[TraceResult], None]]:
+    """Give a callback that reports a finished trace: a bar on a terminal, else a line a trace."""
+    if not sys.stderr.isatty():
+        yield lambda result: click.echo(_summary(result), err=True)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.text import Text
+
+    columns = (
+        BarColumn(),
+        TextColumn("{task.completed} traces"),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=None)
+
+        def on_trace(result: TraceResult) -> None:
+            progress.update(task, advance=1, description=printable(_beside(result.path)))
+            if result.status != "ok":
+                progress.console.print(Text(_summary(result)))
+
+        yield on_trace
+
+
+def _summary(result: TraceResult) -> str:
+    path = printable(_beside(result.path))
+    if result.events is None:
+        return f"{result.status:<8}  {path}"
+    return (
+        f"{result.status:<8}  {path}: {cell(result.events)} events, "
+        f"{cell(result.kernels)} kernels, busy {duration(result.busy_ns)}, {result.seconds:.2f} s"
+    )
+
+
+def _write_reasons(report: RunReport) -> None:
+    """Say on stderr why a trace is not ok, and how the run went as a whole."""
+    for result in report.results:
+        if result.status != "ok":
+            reason = printable(result.reason or "no reason given")
+            click.echo(f"{result.status}: {printable(_beside(result.path))}: {reason}", err=True)
+    if report.passed_over:
+        click.echo(f"passed over, unfinished or hidden: {len(report.passed_over):,}", err=True)
+    click.echo(
+        f"{report.total:,} files: {report.unchanged:,} unchanged, {report.partial:,} partial, "
+        f"{report.rejected:,} rejected; {report.seconds:.2f} s; {report.warehouse}",
+        err=True,
+    )
+
+
+def _beside(path: str) -> str:
+    """Return `path` relative to the working directory if it lies below it, else as it is."""
+    return path.removeprefix(f"{Path.cwd()}{os.sep}")

@@ -1,0 +1,30 @@
+"""The command `tracehouse` and its verbs."""
+
+from __future__ import annotations
+
+import click
+
+from tracehouse import __version__
+from tracehouse.cli.analyze import analyze
+from tracehouse.cli.docs import docs
+from tracehouse.cli.refresh import refresh
+from tracehouse.cli.schema import schema
+from tracehouse.cli.show import show
+from tracehouse.cli.sql import sql
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tracehouse", message="%(prog)s %(version)s")
+def main() -> None:
+    """Read archives of PyTorch profiler traces into a DuckDB warehouse.
+
+    \b
+    Example:
+        tracehouse analyze traces/ -o warehouse
+        tracehouse show warehouse
+        tracehouse sql warehouse "SELECT name, time_ns FROM kernel_summary LIMIT 10"
+    """
+
+
+for _command in (analyze, show, sql, schema, refresh, docs):
+    main.add_command(_command)

@@ -1,0 +1,51 @@
+"""What the verbs share: options, and errors turned into words and exit codes."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import click
+
+from tracehouse.cli.output import FORMATS, printable
+from tracehouse.errors import TracehouseError, UsageError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+
+out_argument = click.argument("out", type=click.Path(path_type=Path))
+
+format_option = click.option(
+    "--format",
+    "fmt",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="How to write the result on stdout.",
+)
+
+
+def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
+    """Print an error raised on purpose and its hint; exit 2 for a usage error, 1 for any other.
+
+    Ctrl-C exits with 130 and one line: what was committed stays, and the next run goes on there.
+    """
+
+    @functools.wraps(command)
+    def reporting(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except TracehouseError as error:
+            hint = f" {error.hint}" if error.hint else ""
+            click.echo(f"Error: {printable(f'{error}{hint}', lines=True)}", err=True)
+            sys.exit(USAGE if isinstance(error, UsageError) else FAILED)
+        except KeyboardInterrupt:
+            click.echo("Interrupted. What was committed stays; run it again to go on.", err=True)
+            sys.exit(INTERRUPTED)
+
+    return reporting

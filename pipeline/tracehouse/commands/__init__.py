@@ -1,0 +1,1 @@
+"""A module a verb: plain functions that return data; no click, no printing."""

@@ -1,0 +1,356 @@
+"""The work of one task: read some files, link and summarise their traces, and stage them as a part.
+
+The tables are made for all traces of a part together; a trace's rows are the same whatever else is
+in its part. An error that no one foresaw costs the trace that raised it, never its neighbours.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+
+from tracehouse import __version__
+from tracehouse.analysis.link import link
+from tracehouse.analysis.summaries import summarise
+from tracehouse.errors import RejectedFile
+from tracehouse.findings import Findings
+from tracehouse.ingest.discover import SourceFile
+from tracehouse.ingest.read import ReadTrace, RejectedMember, envelope_text, read_file
+from tracehouse.schema.tables import ISSUES, TABLES, TRACES
+from tracehouse.storage.manifest import FileEntry, TraceRef
+from tracehouse.storage.writer import PartWriter, StagedPart
+from tracehouse.vocab import Category, Status
+
+LINKED = ("ops", "signatures", "launches", "annotations", "kernels")
+_WORST_FIRST = (Status.REJECTED, Status.PARTIAL, Status.REPAIRED, Status.OK)
+_STATUS_OF = {
+    "TRUNCATED": Status.PARTIAL,
+    "DROPPED_EVENT": Status.PARTIAL,
+    "ENCODING_FIXED": Status.REPAIRED,
+    "MULTI_DOC": Status.REPAIRED,
+    "REPAIRED_SYNTAX": Status.REPAIRED,
+    "REPAIRED_METADATA": Status.REPAIRED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PartTask:
+    """What one task is to do. `known`.
+
+    Traces that the lake holds already, which need no rows again.
+    """
+
+    out: Path
+    part_id: str
+    files: tuple[SourceFile, ...]
+    label: str | None
+    reader: str
+    known: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceResult:
+    """What became of one trace, or of a file that holds none.
+
+    events, kernels, busy_ns: None where they are not known. seconds: CPU time of reading and
+    linking. skipped: it was not read again, because its file has not changed.
+    """
+
+    path: str
+    status: str
+    reason: str | None
+    events: int | None = None
+    kernels: int | None = None
+    busy_ns: int | None = None
+    seconds: float = 0.0
+    skipped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartOutcome:
+    """A staged part, ready to be committed, and what became of its traces."""
+
+    staged: StagedPart
+    results: tuple[TraceResult, ...]
+
+
+def run_part(task: PartTask) -> PartOutcome:
+    """Read, analyse and stage the files of a task.
+
+    A file that cannot be used becomes a rejected trace. Raises OSError if the part cannot be
+    written.
+    """
+    with PartWriter(task.out, task.part_id) as writer:
+        work = _Work(task, writer)
+        for file in task.files:
+            work.read(file)
+        work.summarise()
+        return PartOutcome(writer.stage(work.entries(), sorted(work.held)), work.outcome())
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """One trace of a file: where it was found, and the row of `traces` it has or would have."""
+
+    trace_id: str
+    path: str
+    row: dict[str, Any]
+    is_new: bool
+    is_unread: bool = False  # the system did not let it be read: the next run tries again
+
+
+@dataclass(slots=True)
+class _Work:
+    """A part under construction."""
+
+    task: PartTask
+    writer: PartWriter
+    held: set[str] = field(default_factory=set)  # traces with rows in the part
+    unlinked: set[str] = field(default_factory=set)  # those of them that have only events
+    files: list[tuple[SourceFile, list[_Outcome]]] = field(default_factory=list)
+    tables: dict[str, list[pa.Table]] = field(default_factory=lambda: {name: [] for name in LINKED})
+    issues: list[dict[str, Any]] = field(default_factory=list)
+    busy: dict[str, int] = field(default_factory=dict)
+
+    def read(self, file: SourceFile) -> None:
+        """Read and link the traces of a file."""
+        found: list[_Outcome] = []
+        self.files.append((file, found))
+        archive = Findings()
+        started = time.process_time()
+        try:
+            for trace in read_file(
+                file.path,
+                reader=self.task.reader,
+                sink=lambda rows: self.writer.append("events", rows),
+                wanted=self._claim,
+                findings=archive,
+            ):
+                if isinstance(trace, RejectedMember):
+                    found.append(self._rejected(trace.path, trace.error, Findings()))
+                    continue
+                trace.findings.merge(archive)
+                archive = Findings()
+                found.append(self._linked(trace, started))
+                started = time.process_time()
+        except RejectedFile as error:
+            found.append(self._rejected(file.path, error, archive))
+        except OSError:  # of the part, not of the file: that is READ_FAILED
+            raise
+        except Exception as error:  # the boundary of a file: the others must go on
+            found.append(self._failed(file.path, error))
+
+    def _claim(self, trace_id: str) -> bool:
+        if trace_id in self.task.known or trace_id in self.held:
+            return False
+        self.held.add(trace_id)
+        self.unlinked.add(trace_id)
+        return True
+
+    def _linked(self, trace: ReadTrace, started: float) -> _Outcome:
+        """Link a trace that was read; the same content a second time needs only its status."""
+        linked: dict[str, pa.Table] = {}
+        if trace.is_new:
+            try:
+                linked = link(trace.frame, trace.trace_id, findings=trace.findings)
+            except Exception as error:  # the boundary of a trace: the others must go on
+                return self._failed(trace.path, error)
+            self.unlinked.remove(trace.trace_id)
+        elif trace.trace_id in self.unlinked:
+            return self._failed(trace.path, RuntimeError("it failed under another path before"))
+        row = _trace_row(trace, linked, self.task.reader, time.process_time() - started)
+        if trace.is_new:
+            for name in LINKED:
+                self.tables[name].append(linked[name])
+            self._note(trace.trace_id, trace.findings)
+        return _Outcome(trace.trace_id, trace.path, row, trace.is_new)
+
+    def _note(self, trace_id: str, findings: Findings) -> None:
+        self.issues += [
+            {
+                "trace_id": trace_id,
+                "code": f.code.word,
+                "severity": f.code.severity.value,
+                "count": f.count,
+                "first_event_id": f.first_event_id,
+                "example": f.example,
+                "action": f.code.action,
+            }
+            for f in findings
+        ]
+
+    def _failed(self, path: str, error: Exception) -> _Outcome:
+        message = f"its analysis failed: {type(error).__name__}: {error}"
+        hint = "this is an error in Tracehouse: please report it"
+        return self._rejected(
+            path, RejectedFile(message, code="ANALYSIS_FAILED", hint=hint), Findings()
+        )
+
+    def _rejected(self, path: str, error: RejectedFile, findings: Findings) -> _Outcome:
+        """A trace of status rejected, with an id of its own: its path's."""
+        trace_id = xxhash.xxh3_64(f"rejected:{path}".encode(errors="surrogateescape")).hexdigest()
+        findings.add(error.code, example=str(error))
+        row = _empty_row(trace_id, self.task.reader) | {
+            "status": Status.REJECTED.value,
+            "reason": _shown(str(error)),
+        }
+        self.held.add(trace_id)
+        self._note(trace_id, findings)
+        return _Outcome(trace_id, path, row, is_new=True, is_unread=error.code == "READ_FAILED")
+
+    def summarise(self) -> None:
+        """Evaluate the SQL views and write every table."""
+        tables = {name: self._joined(name) for name in LINKED}
+        tables["traces"] = self._trace_table()
+        try:
+            views = summarise(tables)
+        except Exception:  # one trace at a time tells which of them it was
+            views = self._summarise_each(tables)
+            tables["traces"] = self._trace_table()
+        tables["issues"] = pa.Table.from_pylist(self.issues, ISSUES.schema)
+        for name, rows in (tables | views).items():
+            self.writer.append(name, rows)
+        timeline = views["trace_timeline"]
+        self.busy = dict(
+            zip(timeline["trace_id"].to_pylist(), timeline["busy_ns"].to_pylist(), strict=True)
+        )
+
+    def _summarise_each(self, tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
+        """Summarise trace by trace; one that fails is rejected wherever it was found."""
+        none = {name: table.slice(0, 0) for name, table in tables.items()}
+        parts = [summarise(none)]
+        for trace_id in tables["traces"]["trace_id"].to_pylist():
+            own = {name: _of_trace(table, trace_id) for name, table in tables.items()}
+            try:
+                parts.append(summarise(own))
+            except Exception as error:  # the boundary of a trace
+                parts.append(summarise(none | {"traces": self._give_up(trace_id, error)}))
+        return {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
+
+    def _give_up(self, trace_id: str, error: Exception) -> pa.Table:
+        """Reject a trace that was linked, and return its new rows of `traces`."""
+        self.issues = [row for row in self.issues if row["trace_id"] != trace_id]
+        rows = []
+        for _, found in self.files:
+            for number, outcome in enumerate(found):
+                if outcome.trace_id == trace_id:
+                    found[number] = self._failed(outcome.path, error)
+                    rows.append(found[number].row)
+        return pa.Table.from_pylist(rows, TRACES.schema)
+
+    def _joined(self, name: str) -> pa.Table:
+        tables = self.tables[name] or [TABLES[name].schema.empty_table()]
+        return pa.concat_tables(tables).unify_dictionaries()
+
+    def _trace_table(self) -> pa.Table:
+        rows = [outcome.row for _, found in self.files for outcome in found if outcome.is_new]
+        return pa.Table.from_pylist(rows, TRACES.schema)
+
+    def entries(self) -> list[FileEntry]:
+        """What the manifest says of the files."""
+        return [_entry(file, found, self.task.label) for file, found in self.files]
+
+    def outcome(self) -> tuple[TraceResult, ...]:
+        """What became of every trace."""
+        return tuple(
+            TraceResult(
+                path=_shown(o.path),
+                status=o.row["status"],
+                reason=o.row["reason"],
+                events=o.row["events"],
+                kernels=o.row["kernels"],
+                busy_ns=self.busy.get(o.trace_id),
+                seconds=o.row["seconds"] or 0.0,
+            )
+            for _, found in self.files
+            for o in found
+        )
+
+
+def _shown(text: str) -> str:
+    """Return a path or message so that it can be stored: what is not UTF-8 becomes an escape."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _of_trace(table: pa.Table, trace_id: str) -> pa.Table:
+    return table.filter(pc.equal(table["trace_id"].cast(pa.string()), trace_id))
+
+
+def _entry(file: SourceFile, found: list[_Outcome], label: str | None) -> FileEntry:
+    worst = min(found, key=lambda o: _WORST_FIRST.index(Status(o.row["status"])))
+    readable = [o.trace_id for o in found if o.row["status"] != Status.REJECTED]
+    content: str | None = readable[0] if len(readable) == 1 else None
+    if len(readable) > 1:
+        content = xxhash.xxh3_64("".join(readable).encode()).hexdigest()
+    return FileEntry(
+        path=file.path,
+        size=file.size,
+        mtime_ns=0 if any(o.is_unread for o in found) else file.mtime_ns,
+        content_hash=content,
+        status=worst.row["status"],
+        reason=worst.row["reason"],
+        label=_shown(PurePosixPath(file.path).parent.name if label is None else label),
+        traces=tuple(TraceRef(o.trace_id, _shown(o.path)) for o in found),
+    )
+
+
+def _empty_row(trace_id: str, reader: str) -> dict[str, Any]:
+    return dict.fromkeys(TRACES.names) | {
+        "trace_id": trace_id,
+        "analysed_at": datetime.now(UTC),
+        "pipeline_version": __version__,
+        "reader": reader,
+    }
+
+
+def _trace_row(
+    trace: ReadTrace, linked: dict[str, pa.Table], reader: str, seconds: float
+) -> dict[str, Any]:
+    status, reason = _status(trace.findings)
+    row = _empty_row(trace.trace_id, reader) | {
+        "status": status.value,
+        "reason": reason,
+        "bytes": trace.bytes,
+        "events": trace.events,
+        "framework": trace.about.framework,
+        "torch_version": trace.about.torch_version,
+        "world_size": trace.about.world_size,
+        "rank": trace.about.rank,
+        "devices": list(trace.about.devices),
+        "arch": trace.about.arch,
+        "base_time_ns": trace.about.base_time_ns,
+        "start_ns": trace.span_ns[0],
+        "end_ns": trace.span_ns[1],
+        "seconds": seconds,
+        "envelope": envelope_text(trace.envelope),
+    }
+    if linked:
+        kernels = linked["kernels"]
+        is_kernel = pc.equal(kernels["category"].cast(pa.string()), Category.KERNEL.value)
+        row["kernels"] = pc.sum(is_kernel, min_count=0).as_py()
+        row["gpu_events"] = kernels.num_rows
+        row["ops"] = linked["ops"].num_rows
+    return row
+
+
+def _status(findings: Findings) -> tuple[Status, str | None]:
+    """The status that the findings give a trace, and why.
+
+    Source: field_cases.md, "Status of a file".
+    """
+    telling = [f for f in findings if f.code.word in _STATUS_OF]
+    if not telling:
+        return Status.OK, None
+    status = min((_STATUS_OF[f.code.word] for f in telling), key=_WORST_FIRST.index)
+    reasons = [
+        f"{f.code.meaning} ({f.code.word} x{f.count}: {f.example or f.code.action})"
+        for f in telling
+    ]
+    return status, "; ".join(reasons)

@@ -1,0 +1,108 @@
+"""What `tracehouse show` shows: one trace after the other, or the rows of one table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+import pyarrow as pa
+
+from tracehouse.errors import UsageError
+from tracehouse.warehouse.query import Warehouse
+
+_TRACES = """
+SELECT
+    trace_id, path, label, status, reason, events, kernels,
+    total_ns, busy_ns, busy_pct, computation_ns, computation_pct,
+    comm_ns, exposed_comm_ns, exposed_comm_pct, memcpy_ns, exposed_memcpy_ns, exposed_memcpy_pct
+FROM traces LEFT JOIN trace_timeline USING (trace_id)
+"""
+_TOP_OPS = """
+SELECT name, category, count, direct_kernel_time_ns, pct
+FROM op_summary WHERE trace_id = ? ORDER BY direct_kernel_time_ns DESC, name LIMIT ?
+"""
+_TOP_KERNELS = """
+SELECT short_name, kind, count, time_ns, pct
+FROM kernel_summary WHERE trace_id = ? ORDER BY time_ns DESC, name, kind LIMIT ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The first rows of a table, and how many it has."""
+
+    table: pa.Table
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopLists:
+    """The ops and kernels that took most GPU time in one trace, in descending order."""
+
+    ops: pa.Table
+    kernels: pa.Table
+
+
+def trace_rows(out: Path, *, trace: str | None = None, limit: int = 0) -> Rows:
+    """Return a row per trace: path, status, and its timeline over all devices; ordered by path.
+
+    `trace`: an id, path or file name, or the start of one (UsageError if none fits). `limit`: rows
+    at most, 0 for all. Timeline columns are as in `trace_timeline`, NULL where it has no row.
+    """
+    with Warehouse(out) as warehouse:
+        where, parameters = _restriction(warehouse, trace)
+        rows = warehouse.sql(f"{_TRACES} {where} ORDER BY path, trace_id", parameters)
+    return Rows(rows.slice(0, limit) if limit else rows, rows.num_rows)
+
+
+def table_rows(out: Path, name: str, *, trace: str | None = None, limit: int = 0) -> Rows:
+    """Return the rows of table `name`; `trace` and `limit` as in trace_rows.
+
+    UsageError where there is no such table, or `trace` is given and its rows belong to no trace.
+    """
+    with Warehouse(out) as warehouse:
+        described = {table.name: table for table in warehouse.describe()}
+        if name not in described:
+            raise UsageError(
+                f"There is no table {name!r}.", hint=f"There are: {', '.join(described)}"
+            )
+        if trace is not None and "trace_id" not in (c.name for c in described[name].columns):
+            raise UsageError(f"The rows of {name!r} belong to no trace.", hint="Leave --trace out.")
+        where, parameters = _restriction(warehouse, trace)
+        source = f'FROM "{name}" {where}'
+        total = warehouse.sql(f"SELECT count(*) AS rows {source}", parameters)
+        first = f"LIMIT {limit:d}" if limit else ""
+        rows = warehouse.sql(f"SELECT * {source} {first}", parameters)
+    return Rows(rows, total["rows"][0].as_py())
+
+
+def top_lists(out: Path, trace_ids: Sequence[str], length: int) -> dict[str, TopLists]:
+    """Return the `length` ops and kernels with most GPU time of each trace."""
+    with Warehouse(out) as warehouse:
+        return {
+            trace_id: TopLists(
+                ops=warehouse.sql(_TOP_OPS, [trace_id, length]),
+                kernels=warehouse.sql(_TOP_KERNELS, [trace_id, length]),
+            )
+            for trace_id in trace_ids
+        }
+
+
+def _restriction(warehouse: Warehouse, trace: str | None) -> tuple[str, list[list[str]]]:
+    """Return the WHERE clause that keeps the traces meant by `trace`, and its parameters."""
+    if trace is None:
+        return "", []
+    known = warehouse.sql("SELECT trace_id, path FROM traces")
+    pairs = zip(known["trace_id"].to_pylist(), known["path"].to_pylist(), strict=True)
+    ids = [trace_id for trace_id, path in pairs if _is_meant(trace, trace_id, path or "")]
+    if not ids:
+        raise UsageError(f"No trace starts with {trace!r}.", hint="Try: tracehouse show OUT traces")
+    return "WHERE trace_id = ANY(?)", [ids]
+
+
+def _is_meant(trace: str, trace_id: str, path: str) -> bool:
+    starts = (trace_id, path, PurePath(path).name)
+    absolute = os.path.abspath(trace)  # noqa: PTH100 - resolve() would follow links
+    return any(s.startswith(trace) for s in starts) or path.startswith(absolute)

@@ -1,0 +1,84 @@
+"""A wheel works outside the checkout: its SQL and data files are inside."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip(
+    "hatchling", reason="building a wheel needs hatchling, which extra `dev` brings"
+)
+
+
+def run(arguments: list[str], **kwargs: object) -> subprocess.CompletedProcess[str]:
+    result = subprocess.run(arguments, capture_output=True, text=True, check=False, **kwargs)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result
+
+
+@pytest.fixture(scope="module")
+def wheel(repo_root, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
+    run([*build, str(repo_root)])
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def site(wheel, tmp_path_factory) -> Path:
+    """Install the wheel alone into a folder; its dependencies come from the tests' environment."""
+    folder = tmp_path_factory.mktemp("site")
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--quiet"]
+    run([*pip, "--target", str(folder), str(wheel)])
+    return folder
+
+
+@pytest.fixture
+def outside(site, tmp_path):
+    """Return a function that runs a command on the installed wheel outside the checkout."""
+    # What is tested is which files are found; compiling the routines anew would take half a minute.
+    environment = {**os.environ, "PYTHONPATH": str(site), "NUMBA_DISABLE_JIT": "1"}
+    return lambda *arguments: run(list(arguments), cwd=tmp_path, env=environment).stdout
+
+
+def test_everything_of_the_package_is_inside(repo_root, wheel):
+    inside = set(zipfile.ZipFile(wheel).namelist())
+    package = repo_root / "pipeline"
+    sources = {
+        str(path.relative_to(package))
+        for path in package.rglob("*")
+        if path.suffix == ".py" or path.name == "py.typed"
+    }
+    sql = {
+        f"tracehouse/{path.relative_to(repo_root)}" for path in (repo_root / "sql").rglob("*.sql")
+    }
+    assert sql
+    assert sources | sql | {"tracehouse/data/op_categories.csv"} <= inside
+
+
+def test_nothing_else_is_inside(wheel):
+    tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"tracehouse"}
+
+
+def test_schema_runs_outside(outside, site):
+    where = outside(sys.executable, "-c", "import tracehouse; print(tracehouse.__file__)")
+    assert Path(where.strip()).is_relative_to(site)
+    printed = outside(sys.executable, str(site / "bin" / "tracehouse"), "schema", "op_summary")
+    assert "direct_kernel_time_ns" in printed
+
+
+def test_analyze_runs_outside(outside, repo_root):
+    sample = repo_root / "data" / "samples" / "training.json.gz"
+    tracehouse = [sys.executable, "-m", "tracehouse"]
+    # The scanner runs compiled only; the reference reader needs no numba.
+    options = ("--reader", "ijson", "--workers", "1")
+    outside(*tracehouse, "analyze", str(sample), "-o", "out", *options)
+    rows = outside(*tracehouse, "sql", "out", "SELECT status FROM traces", "--format", "csv")
+    assert rows == "status\nok\n"
