@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -11,9 +12,9 @@ import pyarrow as pa
 
 from tracehouse.storage import durable
 from tracehouse.storage.manifest import LakeState, load_state
+from tracehouse.warehouse.blank import copy_blank, no_rows, quoted_text, rows_macro
 from tracehouse.warehouse.catalogue import FILES, Relation, relations
-from tracehouse.warehouse.connection import open_file
-from tracehouse.warehouse.views import comment
+from tracehouse.warehouse.connection import attached, open_session
 
 WAREHOUSE = "warehouse.duckdb"
 
@@ -35,10 +36,9 @@ def build(out: Path, state: LakeState) -> None:
         left_over.unlink()
     temporary = out / f".{WAREHOUSE}.{os.getpid()}.tmp"
     try:
-        with open_file(temporary, read_only=False) as connection:
-            connection.begin()
-            _fill(connection, out, state)
-            connection.commit()
+        copy_blank(temporary)
+        with open_session() as session, attached(session, temporary):
+            _fill(session, out, state)
         temporary.replace(out / WAREHOUSE)
     finally:
         temporary.unlink(missing_ok=True)
@@ -64,12 +64,9 @@ def _fill(connection: duckdb.DuckDBPyConnection, out: Path, state: LakeState) ->
     for relation in relations():
         rows = _rows(relation, out, state)
         if relation.order_by is None:
-            connection.execute(f"CREATE VIEW {relation.name} AS {rows}")
+            connection.execute(f"CREATE OR REPLACE MACRO {rows_macro(relation)}() AS TABLE {rows}")
         else:
-            columns = ", ".join(f'"{c.name}" {c.type}' for c in relation.columns)
-            connection.execute(f"CREATE TABLE {relation.name} ({columns})")
             connection.execute(f"INSERT INTO {relation.name} {rows} ORDER BY {relation.order_by}")
-        _comment(connection, relation)
 
 
 def _rows(relation: Relation, out: Path, state: LakeState) -> str:
@@ -111,13 +108,12 @@ def stored_rows(
             " ON dead.file = stored.filename AND dead.trace_id = stored.trace_id"
         )
     if not selects:
-        nulls = ", ".join(f'CAST(NULL AS {c.type}) AS "{c.name}"' for c in columns)
-        selects.append(f"SELECT {nulls} WHERE false")
+        return no_rows(replace(relation, columns=tuple(columns)))
     return " UNION ALL ".join(selects)
 
 
 def _parquet(paths: list[Path]) -> str:
-    files = ", ".join(_text(_literal_path(path)) for path in paths)
+    files = ", ".join(quoted_text(_literal_path(path)) for path in paths)
     return f"read_parquet([{files}], filename = true, hive_partitioning = false)"
 
 
@@ -126,22 +122,8 @@ def _literal_path(path: Path) -> str:
     return "".join(f"[{c}]" if c in "*?[" else c for c in str(path))
 
 
-def _comment(connection: duckdb.DuckDBPyConnection, relation: Relation) -> None:
-    kind = "VIEW" if relation.order_by is None else "TABLE"
-    statements = [f"COMMENT ON {kind} {relation.name} IS {_text(relation.comment)}"]
-    statements += [
-        f'COMMENT ON COLUMN {relation.name}."{c.name}" IS {_text(comment(c.meaning, c.unit))}'
-        for c in relation.columns
-    ]
-    connection.execute(";".join(statements))
-
-
 def _names(relation: Relation) -> str:
     return ", ".join(f'"{c.name}"' for c in relation.columns)
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
 
 
 def _file_rows(state: LakeState) -> pa.Table:

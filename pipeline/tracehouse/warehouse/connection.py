@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -33,6 +35,31 @@ def open_file(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         duckdb.Error: the file is absent (`read_only`), locked or no database.
     """
     return _restricted(duckdb.connect(path, read_only=read_only))
+
+
+@contextmanager
+def attached(session: duckdb.DuckDBPyConnection, path: Path) -> Iterator[None]:
+    """Let the statements of a session write to the database file at `path`, in one transaction.
+
+    An open database serves further files at a tenth of what it costs to open one anew.
+
+    Raises:
+        duckdb.Error: the file is absent, locked or no database.
+    """
+    literal = str(path).replace("'", "''")
+    session.execute(f"ATTACH '{literal}' AS _attached")
+    try:
+        session.execute("USE _attached")
+        session.begin()
+        try:
+            yield
+        except BaseException:
+            session.rollback()
+            raise
+        session.commit()
+    finally:
+        session.execute("USE memory")
+        session.execute("DETACH _attached")
 
 
 @cache
