@@ -18,7 +18,6 @@ from tracehouse.ingest.fields import ARG_TEXT_KEYS, NUMBER_COLUMNS, WORD_COLUMNS
 from tracehouse.ingest.odd_events import read_event
 from tracehouse.ingest.scan_memory import ScanMemory
 
-BATCH_ROWS = 1 << 15
 _TEXT_COLUMNS = frozenset(ARG_TEXT_KEYS.values())  # their words are JSON texts already
 
 
@@ -37,7 +36,7 @@ class ScanReader:
         self.events_seen = 0
         self._cursor = cursor
         self._findings = findings
-        self._memory = ScanMemory(BATCH_ROWS)
+        self._memory = ScanMemory()
         self._decoded = 0
         # Per column the dictionary code of each scanner code, where two spellings of one word made
         # them differ.
@@ -64,7 +63,7 @@ class ScanReader:
                 self._skip_damage()
                 return
             if result == scanner.FULL:
-                if rows < BATCH_ROWS:
+                if rows < scanner.CAPACITY:
                     memory.make_room()
             elif not cursor.more():
                 return
@@ -82,15 +81,15 @@ class ScanReader:
         """Take the rows out of the scanner's records, with odd events read again."""
         self._decode_words()
         first = self.events_seen
-        records = np.ascontiguousarray(self._memory.records[:rows].T)
-        has = records[scanner.HAS]
+        column_of = self._memory.column
+        has = column_of(scanner.HAS)
         anywhere = int(np.bitwise_or.reduce(has))
         numbers = {}
         for i, column in enumerate(NUMBER_COLUMNS):
             present = (has & (1 << i)) != 0
             known = anywhere & (1 << i)
             values = (
-                np.where(present, records[scanner.NUMBERS + i], 0)
+                np.where(present, column_of(scanner.NUMBERS, i), 0)
                 if known
                 else np.zeros(rows, np.int64)
             )
@@ -98,7 +97,7 @@ class ScanReader:
         codes = {}
         for i, column in enumerate(WORD_COLUMNS):
             present = has & (1 << (scanner.WORD_BIT + i))
-            found = np.where(present, records[scanner.CODES + i], -1).astype(np.int32)
+            found = np.where(present, column_of(scanner.CODES, i), -1).astype(np.int32)
             recoded = self._recoded.get(column)
             codes[column] = found if recoded is None else np.array([*recoded, -1], np.int32)[found]
         taken = EventBatch(
@@ -108,7 +107,7 @@ class ScanReader:
             args=_texts(*self._memory.args(), (has & (1 << scanner.ARGS_BIT)) != 0),
             extra=_texts(*self._memory.extra(), (has & (1 << scanner.EXTRA_BIT)) != 0),
         )
-        oddness = records[scanner.ODDNESS]
+        oddness = column_of(scanner.ODDNESS)
         if not oddness.any():
             return taken
         taken = self._read_again(taken, np.flatnonzero(oddness == scanner.ODD))

@@ -38,16 +38,15 @@ def _address(array: NDArray[np.generic]) -> int:
 class ScanMemory:
     """The state of one scan over one event list, with all the tables it names."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self) -> None:
         self.state = np.zeros(s.STATE_SIZE, np.int64)
-        self.records = np.empty((capacity, s.RECORD_SIZE), np.int64)
+        self.records = np.empty((s.RECORD_FIELDS, s.CAPACITY), np.int64)
         self._rooms: tuple[NDArray[np.uint8], NDArray[np.uint8]] = (
             np.empty(0, np.uint8),
             np.empty(0, np.uint8),
         )
         self._text: NDArray[np.uint8] = np.empty(0, np.uint8)
         self.state[s.RECORDS] = _address(self.records)
-        self.state[s.CAPACITY] = capacity
         self._set_known()
         self._new_keys(_NODES, _KEY_BYTES)
         self._counts = np.zeros(len(WORD_COLUMNS), np.int64)
@@ -82,6 +81,10 @@ class ScanMemory:
         """Records filled."""
         return int(self.state[s.ROWS])
 
+    def column(self, slot: int, number: int = 0) -> NDArray[np.int64]:
+        """A field of the records filled: one at a slot, or number `number` of those from it on."""
+        return self.records[slot // s.CAPACITY + number, : self.rows]
+
     def args(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """The args texts of the records, and where each begins and ends in them."""
         return self._room(0, s.ARGS_TEXT, s.ARGS_END)
@@ -92,12 +95,15 @@ class ScanMemory:
 
     def _room(self, room: int, text: int, ends: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         offsets = np.zeros(self.rows + 1, np.int64)
-        offsets[1:] = self.records[: self.rows, ends] - self.state[text]
+        offsets[1:] = self.column(ends) - self.state[text]
         return self._rooms[room][: offsets[-1]], offsets
 
     def event_text(self, row: int) -> bytes:
         """The text of a record's event."""
-        start, end = self.records[row, [s.EVENT_START, s.EVENT_END]] - self.state[s.TEXT]
+        start, end = (
+            int(self.column(slot)[row] - self.state[s.TEXT])
+            for slot in (s.EVENT_START, s.EVENT_END)
+        )
         return self._text[start:end].tobytes()
 
     def words(self, known: int) -> list[tuple[int, bytes, int]]:

@@ -42,8 +42,7 @@ BAD = (
 (
     TEXT,  # address of the text
     END,  # address behind its last byte
-    RECORDS,  # address of the records
-    CAPACITY,  # how many there are
+    RECORDS,  # address of the records, CAPACITY of them
     ARGS_TEXT,  # address of the room for compact args; as large as the text, and PADDING
     EXTRA_TEXT,  # the same for extra
     KNOWN,  # address of the known keys: KNOWN_SIZE each
@@ -70,7 +69,7 @@ BAD = (
     ARGS_USED,  # address behind the last byte written
     EXTRA_USED,
     STATE_SIZE,
-) = range(30)
+) = range(29)
 
 # Values of EXPECT.
 FIRST_OR_END, COMMA_OR_END, VALUE = range(3)
@@ -91,12 +90,17 @@ UNKNOWN, WORD, TIME, ID, ARGS, ARG_INTEGER, ARG_TEXT = range(7)
 HASH, WORD_START, WORD_LENGTH, WORD_COLUMN, WORD_CODE, ENTRY_SIZE = range(6)
 
 # A record: which fields are there (bits), how odd it is, where the event stood, where its args and
-# extra end in their rooms; then the number columns and the word columns.
-HAS, ODDNESS, EVENT_START, EVENT_END, ARGS_END, EXTRA_END, NUMBERS = range(7)
+# extra end in their rooms; then the number columns and the word columns. The records stand in
+# columns: a field's slot is a multiple of CAPACITY, and record `row` is at RECORDS + 8 * row. CAPACITY
+# is no power of two, so that the columns don't fall on the same lines of the cache.
+CAPACITY = 30_011
+HAS, ODDNESS, EVENT_START, EVENT_END, ARGS_END, EXTRA_END, NUMBERS = (
+    field * CAPACITY for field in range(7)
+)
 MOST_NUMBERS = 16
-CODES = NUMBERS + MOST_NUMBERS
+CODES = NUMBERS + MOST_NUMBERS * CAPACITY
 MOST_WORDS = 12
-RECORD_SIZE = CODES + MOST_WORDS
+RECORD_FIELDS = 7 + MOST_NUMBERS + MOST_WORDS - 1
 DURATION = 1  # the number column that may not be negative (fields.NUMBER_COLUMNS)
 # Bits of HAS: number column c is bit c, word column c is bit WORD_BIT + c.
 WORD_BIT = MOST_NUMBERS
@@ -775,7 +779,7 @@ def _args(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
             out += end - at
             at = end
             column = get(here, COLUMN)
-            put(record, NUMBERS + column, value)
+            put(record, NUMBERS + column * CAPACITY, value)
             put(record, HAS, get(record, HAS) | (1 << column))
         else:
             at, out, unusual = _value(state, at, out)
@@ -794,7 +798,7 @@ def _args(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
                     if entry == 0:
                         return -1, odd
                     put(here, HOT_WORD, entry)
-                put(record, CODES + column, get(entry, WORD_CODE))
+                put(record, CODES + column * CAPACITY, get(entry, WORD_CODE))
                 put(record, HAS, get(record, HAS) | (1 << (WORD_BIT + column)))
         c = byte_at(at)
         if c != 44 and c != 125:
@@ -895,7 +899,7 @@ def _top_word(state: int, at: int, key_at: int, node: int, record: int) -> tuple
         put(node, HOT_WORD, entry)
     if is_text and (get(state, IDS) >> column) & 1 != 0 and _is_integer(start, end):
         _to_extra(state, key_at, get(node, LENGTH), at, record)
-    put(record, CODES + column, get(entry, WORD_CODE))
+    put(record, CODES + column * CAPACITY, get(entry, WORD_CODE))
     put(record, HAS, get(record, HAS) | (1 << (WORD_BIT + column)))
     return end + 1 if is_text else end, odd
 
@@ -917,7 +921,7 @@ def _top_number(state: int, at: int, key_at: int, node: int, record: int) -> tup
         _to_extra(state, key_at, get(node, LENGTH), at, record)
     if column == DURATION and value < 0:
         odd = True
-    put(record, NUMBERS + column, value)
+    put(record, NUMBERS + column * CAPACITY, value)
     put(record, HAS, get(record, HAS) | (1 << column))
     return end, odd
 
@@ -1042,9 +1046,9 @@ def scan(state: int) -> int:
             put(state, EXPECT, VALUE)
             at += 1
             continue
-        if row >= get(state, CAPACITY):
+        if row >= CAPACITY:
             return FULL
-        at = _item(state, at, get(state, RECORDS) + 8 * RECORD_SIZE * row)
+        at = _item(state, at, get(state, RECORDS) + 8 * row)
         if at == -1:
             return FULL
         if at == 0:
