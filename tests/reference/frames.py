@@ -1,8 +1,7 @@
-"""Frames for tests: from events written by hand, or from a file by the standard library's JSON."""
+"""Frames for tests, from events written by hand."""
 
 from __future__ import annotations
 
-import gzip
 import json
 from decimal import ROUND_HALF_UP, Decimal
 
@@ -63,13 +62,6 @@ def frame(events):
         if event.get("ph", "X") == "X" and canonical_category(event.get("cat")) is not None
     ]
     return pa.Table.from_pylist(rows, schema=tables.FRAME_SCHEMA)
-
-
-def frame_of(path):
-    """Make the frame of a trace file."""
-    data = path.read_bytes()
-    text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-    return frame(json.loads(text, parse_float=Decimal)["traceEvents"])
 
 
 def op(name, ts, dur, tid=5, pid=5, **args):
