@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tracehouse.commands.part import PartOutcome, PartTask, TraceResult, run_part
-from tracehouse.errors import TracehouseError
+from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.ingest.discover import SourceFile, discover
 from tracehouse.ingest.read import check_reader
 from tracehouse.ingest.recognise import is_url
@@ -81,6 +81,7 @@ def analyze(
     """
     started = time.monotonic()
     check_reader(reader)
+    _check_out(out)
     found = discover(paths)
     unreadable = (SourceFile(path, 0, 0) for path in found.unreadable)
     files = (*_without_lake(found.files, out), *unreadable)
@@ -118,6 +119,17 @@ def analyze(
         seconds=time.monotonic() - started,
         warehouse=out / WAREHOUSE,
     )
+
+
+def _check_out(out: Path) -> None:
+    """Raise UsageError for a path at which DuckDB cannot make a file."""
+    path = os.path.abspath(out)  # noqa: PTH100 (keeps links)
+    if "?" in path or path != path.encode(errors="replace").decode():
+        raise UsageError(
+            f"cannot make a warehouse at {out}: DuckDB takes no path with a question mark, or that "
+            "is not UTF-8",
+            hint="choose another OUT",
+        )
 
 
 def _is_unchanged(file: SourceFile, entry: FileEntry | None) -> bool:
@@ -237,7 +249,8 @@ def _outcomes(tasks: list[PartTask], workers: int | None) -> Iterator[PartOutcom
         raise TracehouseError(
             "a worker process died, perhaps for want of memory",
             code="WORKER_DIED",
-            hint="what was committed stays: run it again, with fewer workers",
+            hint="what was committed stays: run it again, with fewer workers; "
+            "a script must call it below `if __name__ == '__main__':`",
         ) from error
 
 

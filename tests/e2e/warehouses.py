@@ -1,0 +1,66 @@
+"""Small traces, runs over them, and what a warehouse holds after a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tracegen import Trace
+
+import tracehouse
+from tracehouse.commands.analyze import RunReport
+from tracehouse.commands.analyze import analyze as run_analyze
+from tracehouse.warehouse.query import Warehouse
+
+OF_THE_RUN = {"analysed_at", "seconds"}  # columns that differ from run to run
+
+Contents = dict[str, list[str]]
+
+
+def drawn(number: int) -> Trace:
+    """Draw a trace whose names and times tell its number.
+
+    us   0         10+n      30+n   40+n      50
+    CPU  [ aten::op<n>, launch 5-9 ............]
+    GPU            [ k<n>    ]      [copy 5 µs]
+    """
+    return (
+        Trace(number=number)
+        .op(f"aten::op{number}", 0, 50, **{"Input Dims": [[number, 2]]})
+        .launch(5, 4, correlation=1)
+        .kernel(f"k{number}", 10 + number, 20, correlation=1)
+        .memcpy(40 + number, 5)
+    )
+
+
+def analyse(*paths: Path, out: Path, workers: int = 1, **options: Any) -> RunReport:
+    return run_analyze([str(path) for path in paths], out, workers=workers, **options)
+
+
+def contents(out: Path) -> Contents:
+    """Every row of every table, sorted, without what differs from run to run."""
+    with tracehouse.open(out) as warehouse:
+        return {
+            table.name: rows(
+                warehouse, table.name, [c.name for c in table.columns if c.name not in OF_THE_RUN]
+            )
+            for table in warehouse.describe()
+        }
+
+
+def rows(warehouse: Warehouse, table: str, columns: list[str]) -> list[str]:
+    names = ", ".join(f'"{name}"' for name in columns)
+    return sorted(map(repr, warehouse.sql(f"SELECT {names} FROM {table}").to_pylist()))
+
+
+def query(out: Path, sql: str) -> list[tuple[Any, ...]]:
+    with tracehouse.open(out) as warehouse:
+        return [tuple(row.values()) for row in warehouse.sql(sql).to_pylist()]
+
+
+def manifests(out: Path) -> set[str]:
+    return {path.name for path in (out / "lake" / "manifests").iterdir()}
+
+
+def temporary_files(out: Path) -> list[Path]:
+    return [path for path in out.rglob("*") if "tmp" in path.name]
