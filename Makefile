@@ -9,7 +9,7 @@ TRACES ?= data/samples
 OUT    ?= warehouse
 
 .DEFAULT_GOAL := help
-.PHONY: help setup warm analyze test test-nojit lint check bench docs samples clean
+.PHONY: help setup warm analyze test mutants test-nojit lint check bench docs samples clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ analyze: setup ## analyse TRACES (data/samples) into the warehouse OUT (warehous
 test: warm ## run every test
 	$(BIN)/python -m pytest -n 2
 
+mutants: warm ## read thousands of mutants of each kind with both readers
+	TRACEHOUSE_MUTANTS=2000 $(BIN)/python -m pytest -n 2 tests/differential/test_mutants.py
+
 test-nojit: setup ## run the routines' tests as plain Python
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 tests/unit/compute
 
@@ -47,8 +50,8 @@ lint: setup ## check style, format and types
 
 check: lint test ## lint and test
 
-bench: warm ## run the benchmarks, one after the other
-	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done
+bench: warm ## measure, and write docs/performance.md
+	$(BIN)/python benchmarks/run.py
 
 docs: setup ## write docs/reference from the schema, the SQL headers, the commands and the codes
 	@$(BIN)/tracehouse docs docs/reference

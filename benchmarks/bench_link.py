@@ -53,6 +53,7 @@ def make_frame(events: int, seed: int = 0) -> pa.Table:
     name = np.where(is_op, unit % 200, np.where(is_call, 200 + place - 5, 202 + unit % 50))
     columns = {
         "event_id": np.arange(len(unit)),
+        "ph": words(np.zeros(len(unit), np.int64), ["X"]),
         "cat": words(
             np.where(is_op, 0, np.where(is_call, 1, 2)), ["cpu_op", "cuda_runtime", "kernel"]
         ),
@@ -72,12 +73,13 @@ def make_frame(events: int, seed: int = 0) -> pa.Table:
         "stream": pa.array(np.full(len(unit), 7), mask=~is_kernel),
         **{
             n: pa.nulls(len(unit), pa.int64())
-            for n in ("sequence_number", "bytes", "graph_node_id")
+            for n in ("sequence_number", "bytes", "graph_id", "graph_node_id")
         },
         **{
             n: words(np.where(is_op, unit % 500, -1), [f"[[{i},64],[64,64]]" for i in range(500)])
             for n in tables.SIGNATURE_TEXTS
         },
+        "collective_name": words(np.full(len(unit), -1), []),
     }
     return pa.table([columns[n] for n in tables.FRAME_SCHEMA.names], schema=tables.FRAME_SCHEMA)
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from tracehouse.findings import Findings
 from tracehouse.ingest.batches import FrameBuilder, event_table
 from tracehouse.ingest.cursor import Cursor
-from tracehouse.ingest.envelope import parse_envelope, take_head, take_tail
-from tracehouse.ingest.read import READERS
+from tracehouse.ingest.envelope import Tail, parse_envelope, take_head
+from tracehouse.ingest.read import READERS, end_of_list
 
 
 @dataclass(frozen=True)
@@ -48,17 +48,19 @@ def read_text(text: bytes, reader: str, block: int = 1 << 20) -> Reading:
     events = READERS[reader](cursor, findings)
     frame = FrameBuilder(events.dictionaries)
     batches = []
-    for batch in events.batches():
-        frame.add(batch)
-        batches.append(batch)
-    tail, complete = take_tail(cursor, head) if events.complete else (b"", False)
-    envelope = parse_envelope(head, tail, findings)
+    tail = Tail(b"", is_complete=False, has_events=True)
+    while tail.has_events:
+        for batch in events.batches():
+            frame.add(batch)
+            batches.append(batch)
+        tail = end_of_list(cursor, head, events, findings)
+    envelope = parse_envelope(head, tail.text, findings)
     return Reading(
         events=plain(event_table(batches, events.dictionaries, "t")),
         frame=plain(frame.table()),
         envelope=envelope,
         findings={f.code.word: (f.count, f.first_event_id) for f in findings},
-        is_complete=complete,
+        is_complete=tail.is_complete,
     )
 
 

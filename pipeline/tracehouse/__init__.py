@@ -32,19 +32,26 @@ def analyze(
     workers: int | None = None,
     label: str | None = None,
     reader: str = "scan",
+    keep_secrets: bool = False,
 ) -> RunReport:
     """Analyse every new or changed trace of `paths` into the warehouse `out`.
 
     `paths`: files, folders, globs or URLs. `workers`: processes, None for one a core; 1 runs in
     this process. `label`: names the runs of one job, None takes the folder's name. `reader`: `scan`
-    or `ijson`. A file that cannot be read is rejected in the report and never raises; UsageError
-    for a path that does not exist.
+    or `ijson`. `keep_secrets`: store values that look like secrets as they are, where they are
+    `redacted` else. A file that cannot be read is rejected in the report and never raises;
+    UsageError for a path that does not exist.
     """
     from tracehouse.commands import analyze as command
 
     given = [paths] if isinstance(paths, str | PathLike) else paths
     return command.analyze(
-        [str(path) for path in given], Path(out), workers=workers, label=label, reader=reader
+        [str(path) for path in given],
+        Path(out),
+        workers=workers,
+        label=label,
+        reader=reader,
+        keep_secrets=keep_secrets,
     )
 
 
@@ -55,11 +62,11 @@ def open(out: str | PathLike[str]) -> Warehouse:
     return Warehouse(Path(out))
 
 
-def read(path: str | PathLike[str], *, reader: str = "scan") -> Trace:
-    """Read the trace at `path` into Arrow tables, storing nothing.
+def read(path: str | PathLike[str], *, reader: str = "scan", keep_secrets: bool = False) -> Trace:
+    """Read the trace at `path` into Arrow tables, storing nothing; options as in analyze.
 
     RejectedFile if nothing of it is usable.
     """
     from tracehouse.commands.read import read as read_trace
 
-    return read_trace(str(path), reader=reader)
+    return read_trace(str(path), reader=reader, keep_secrets=keep_secrets)

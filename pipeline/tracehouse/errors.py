@@ -73,6 +73,20 @@ CODES: dict[str, Code] = {
             "nothing kept; report it",
         ),
         Code(
+            "REPAIRED_ESCAPE",
+            _WARNING,
+            "bare quote or wrong backslash in a string",
+            "text as meant",
+        ),
+        Code("REPAIRED_CONTROL", _WARNING, "raw control character in a string", "character kept"),
+        Code("REPAIRED_NUMBER", _WARNING, "NaN, Infinity or a bare word for a value", "value NULL"),
+        Code(
+            "INTERLEAVED_WRITERS",
+            _WARNING,
+            "two writers shared the file",
+            "events before the first break kept",
+        ),
+        Code(
             "REPAIRED_SYNTAX",
             _WARNING,
             "text where JSON allows none",
@@ -110,6 +124,24 @@ CODES: dict[str, Code] = {
             "negative or wrapped duration",
             "duration NULL; row kept; not busy",
         ),
+        Code(
+            "DUR_OVERFLOW",
+            _WARNING,
+            "GPU duration runs far over later work of its own stream",
+            "clipped to the next start; raw_dur_ns keeps it",
+        ),
+        Code(
+            "CLOCK_ZERO",
+            _WARNING,
+            "GPU record without timing (ts 0)",
+            "start and duration NULL; row kept; not busy",
+        ),
+        Code(
+            "CLOCK_DOMAIN",
+            _WARNING,
+            "GPU and CPU times do not share a clock",
+            "everything kept; launch delays NULL",
+        ),
         Code("LAUNCH_SKEW", _INFO, "a kernel starts before its launch call", "delay kept negative"),
         Code(
             "STREAM_OVERLAP", _INFO, "neighbours on a stream overlap", "kept; busy time is a union"
@@ -126,13 +158,39 @@ CODES: dict[str, Code] = {
         ),
         Code("GRAPH_REPLAY", _INFO, "several activities share a graph launch", "kept"),
         Code("SHAPES_MISSING", _INFO, "no input shapes recorded", "shapes NULL"),
+        Code(
+            "ARGS_EXTRA",
+            _INFO,
+            "more values than declared inputs",
+            "kept in signatures.extra_inputs",
+        ),
+        Code(
+            "SPAN_UNPAIRED",
+            _INFO,
+            "begin event without end, or end event without begin",
+            "a begin is a span of unknown duration",
+        ),
+        Code("NAME_UNKNOWN", _INFO, "a GPU activity without a telling name", "kept as it stands"),
+        Code(
+            "RECLASSIFIED",
+            _INFO,
+            "a copy or fill filed as a kernel",
+            "kept as gpu_memcpy or _memset",
+        ),
+        Code("RANKS_MERGED", _WARNING, "several ranks in one file", "kept apart by rank_label"),
         Code("RANK_UNKNOWN", _INFO, "no rank recorded", "rank NULL"),
+        Code(
+            "RANK_DUPLICATE",
+            _WARNING,
+            "another trace of the same label, rank and time",
+            "each kept under its own trace_id, not to be summed as one rank",
+        ),
         Code("SECRET_REDACTED", _WARNING, "a value looks like a secret", "stored as `redacted`"),
         Code(
             "OVERSIZE_EVENT",
             _WARNING,
             "an event above the size limit",
-            "event dropped; all others kept",
+            "event kept, its largest text cut",
         ),
     )
 }

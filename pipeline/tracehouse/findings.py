@@ -63,6 +63,12 @@ class Findings:
         finding = self._found.get(word)
         return 0 if finding is None else finding.count
 
+    def take(self) -> Findings:
+        """Give all that was found so far away, and begin anew."""
+        taken = Findings()
+        taken._found, self._found = self._found, {}
+        return taken
+
     def merge(self, other: Findings) -> None:
         """Add all of `other`."""
         for f in other:

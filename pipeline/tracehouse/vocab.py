@@ -20,6 +20,9 @@ class Category(StrEnum):
 
 
 GPU_CATEGORIES = frozenset({Category.KERNEL, Category.MEMCPY, Category.MEMSET})
+HOST_CATEGORIES = frozenset(
+    {Category.CPU_OP, Category.RUNTIME, Category.DRIVER, Category.USER_ANNOTATION}
+)
 
 # Old and vendor spellings, lower-cased (field_cases F25).
 _SPELLINGS = {
@@ -62,6 +65,15 @@ class Link(StrEnum):
     CORRELATION = "correlation"
     EXTERNAL_ID = "external_id"
     NONE = "none"
+
+
+class Unlinked(StrEnum):
+    """Why a GPU activity is not tied to the host."""
+
+    PRE_WINDOW = "pre_window"  # launched before the recording began
+    NO_CORRELATION = "no_correlation"
+    AMBIGUOUS = "ambiguous"  # unrelated launches share its id
+    MISSING = "missing"  # its launch call was not recorded
 
 
 class Role(StrEnum):

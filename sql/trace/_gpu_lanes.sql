@@ -5,9 +5,10 @@
 -- columns:
 --   lane          BIGINT   -   number of the lane, from 1
 --   trace_id      VARCHAR  -   trace the lane belongs to
+--   rank_label    VARCHAR  -   rank of the lane; NULL unless the file merges ranks
 --   device        BIGINT   -   device of the lane; NULL if not recorded, and for a whole trace
 --   is_whole      BOOLEAN  -   whether the lane is all devices of the trace together
---   device_count  BIGINT   -   devices with activity in the trace
+--   device_count  BIGINT   -   devices with activity in the trace, over all its ranks
 --   start_ns      HUGEINT  ns  first start on the lane
 --   end_ns        HUGEINT  ns  last end on the lane
 --   shift_ns      HUGEINT  ns  add to a time of the lane for its place on the common axis
@@ -20,11 +21,12 @@ WITH
     device_lanes AS (
         SELECT
             trace_id,
+            rank_label,
             device,
             min(start_ns) AS start_ns,
             max(end_ns) AS end_ns
         FROM _gpu_spans
-        GROUP BY trace_id, device
+        GROUP BY trace_id, rank_label, device
     ),
     whole_lanes AS (
         SELECT
@@ -38,6 +40,7 @@ WITH
     lanes AS (
         SELECT
             device_lanes.trace_id,
+            device_lanes.rank_label,
             device_lanes.device,
             FALSE AS is_whole,
             whole_lanes.device_count,
@@ -48,6 +51,7 @@ WITH
         UNION ALL
         SELECT
             trace_id,
+            NULL AS rank_label,
             NULL AS device,
             TRUE AS is_whole,
             device_count,
@@ -59,6 +63,7 @@ WITH
 SELECT
     row_number() OVER in_order AS lane,
     trace_id,
+    rank_label,
     device,
     is_whole,
     device_count,
@@ -67,6 +72,6 @@ SELECT
     CAST(sum(end_ns - start_ns + 1) OVER in_order AS HUGEINT) - end_ns AS shift_ns
 FROM lanes
 WINDOW in_order AS (
-    ORDER BY trace_id, is_whole, device
+    ORDER BY trace_id, is_whole, rank_label, device
     ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
 );

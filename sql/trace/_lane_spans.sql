@@ -3,16 +3,17 @@
 -- grain:   one row per (lane, event_id)
 -- reads:   _gpu_lanes, _gpu_spans
 -- columns:
---   lane      BIGINT   -   lane of the row
---   trace_id  VARCHAR  -   trace the lane belongs to
---   device    BIGINT   -   device the activity ran on; NULL if not recorded
---   is_whole  BOOLEAN  -   whether the lane is all devices of the trace together
---   event_id  BIGINT   -   the GPU activity
---   kind      VARCHAR  -   compute, comm, memcpy or memset
---   start_ns  HUGEINT  ns  start on the trace's clock
---   first_ns  HUGEINT  ns  first start on the lane, on the trace's clock
---   from_ns   HUGEINT  ns  start on the common axis
---   to_ns     HUGEINT  ns  end on the common axis
+--   lane        BIGINT   -   lane of the row
+--   trace_id    VARCHAR  -   trace the lane belongs to
+--   rank_label  VARCHAR  -   rank in a file of merged ranks; else NULL
+--   device      BIGINT   -   device the activity ran on; NULL if not recorded
+--   is_whole    BOOLEAN  -   whether the lane is all devices of the trace together
+--   event_id    BIGINT   -   the GPU activity
+--   kind        VARCHAR  -   compute, comm, memcpy or memset
+--   start_ns    HUGEINT  ns  start on the trace's clock
+--   first_ns    HUGEINT  ns  first start on the lane, on the trace's clock
+--   from_ns     HUGEINT  ns  start on the common axis
+--   to_ns       HUGEINT  ns  end on the common axis
 -- notes:
 --   An activity is on the lane of its device and, if the trace has several devices, on that of
 --   the trace.
@@ -20,6 +21,7 @@ CREATE OR REPLACE VIEW _lane_spans AS
 SELECT
     lanes.lane,
     lanes.trace_id,
+    spans.rank_label,
     spans.device,
     lanes.is_whole,
     spans.event_id,
@@ -31,12 +33,14 @@ SELECT
 FROM _gpu_spans AS spans
 JOIN _gpu_lanes AS lanes
     ON lanes.trace_id = spans.trace_id
+    AND lanes.rank_label IS NOT DISTINCT FROM spans.rank_label
     AND lanes.device IS NOT DISTINCT FROM spans.device
 WHERE NOT lanes.is_whole
 UNION ALL
 SELECT
     lanes.lane,
     lanes.trace_id,
+    spans.rank_label,
     spans.device,
     lanes.is_whole,
     spans.event_id,

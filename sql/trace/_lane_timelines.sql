@@ -5,6 +5,7 @@
 -- columns:
 --   lane               BIGINT   -   lane of the row
 --   trace_id           VARCHAR  -   trace the lane belongs to
+--   rank_label         VARCHAR  -   rank of the lane; NULL unless the file merges ranks
 --   device             BIGINT   -   device of the lane; NULL if not recorded, and for a whole trace
 --   is_whole           BOOLEAN  -   whether the lane is all devices of the trace together
 --   device_count       BIGINT   -   devices with activity in the trace
@@ -72,6 +73,7 @@ WITH
 SELECT
     lanes.lane,
     lanes.trace_id,
+    lanes.rank_label,
     lanes.device,
     lanes.is_whole,
     lanes.device_count,

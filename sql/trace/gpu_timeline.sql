@@ -1,9 +1,10 @@
 -- Where the time of each device went: busy, idle, computation, communication and copies.
 --
--- grain:   one row per (trace_id, device)
+-- grain:   one row per (trace_id, rank_label, device)
 -- reads:   _lane_timelines
 -- columns:
 --   trace_id            VARCHAR  -    trace the row belongs to
+--   rank_label          VARCHAR  -    rank in a file of merged ranks, e.g. TP00; else NULL
 --   device              BIGINT   -    GPU ordinal within the trace; NULL if not recorded
 --   start_ns            BIGINT   ns   first start of a GPU activity, on the trace's clock
 --   end_ns              BIGINT   ns   last end of a GPU activity, on the trace's clock
@@ -30,6 +31,7 @@
 CREATE OR REPLACE VIEW gpu_timeline AS
 SELECT
     trace_id,
+    rank_label,
     device,
     start_ns,
     end_ns,

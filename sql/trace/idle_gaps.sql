@@ -1,9 +1,10 @@
 -- Gaps on a device: times inside its window in which nothing ran on any of its streams.
 --
--- grain:   one row per (trace_id, device, next_kernel_id)
+-- grain:   one row per (trace_id, rank_label, device, next_kernel_id)
 -- reads:   _lane_spans
 -- columns:
 --   trace_id        VARCHAR  -   trace the row belongs to
+--   rank_label      VARCHAR  -   rank in a file of merged ranks, e.g. TP00; else NULL
 --   device          BIGINT   -   GPU ordinal within the trace; NULL if not recorded
 --   next_kernel_id  BIGINT   -   event_id of the GPU activity that ends the gap
 --   prev_kernel_id  BIGINT   -   event_id of the GPU activity whose end opens the gap
@@ -19,6 +20,7 @@ WITH
     preceded_spans AS (
         SELECT
             trace_id,
+            rank_label,
             device,
             event_id,
             start_ns,
@@ -35,6 +37,7 @@ WITH
     )
 SELECT
     trace_id,
+    rank_label,
     device,
     event_id AS next_kernel_id,
     last_to_end_id AS prev_kernel_id,

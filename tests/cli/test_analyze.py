@@ -8,6 +8,7 @@ import os
 import pty
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -41,14 +42,20 @@ def test_a_rejected_file_exits_with_1_and_a_partial_one_does_not(first, warehous
     assert warehouse.is_dir()  # made by a run over a whole and a cut file, which exited with 0
 
 
-def test_stderr_has_a_line_a_file_then_the_reasons_then_the_sum(first):
+def test_stderr_has_a_line_a_file_then_the_reasons_the_checks_and_the_sum(first):
     lines = first[1].stderr.splitlines()
-    assert len(lines) == 3 + 2 + 1
+    assert len(lines) == 3 + 2 + 3 + 1
     assert "ok        good.json: 4 events, 1 kernels, busy 40.000 µs, " in "\n".join(lines[:3])
     reasons = dict(line.split(": ", 1) for line in lines[3:5])
     assert reasons["partial"].startswith("cut.json: ")
     assert reasons["rejected"].startswith("other.json: ")
-    assert lines[5].startswith("3 files: 0 unchanged, 1 partial, 1 rejected; ")
+    # No op has shapes, in both; the copy of the good one has no launch: 10 of 40 µs.
+    assert [line.partition(", expected")[0] for line in lines[5:8]] == [
+        "check: 2 traces, worst in cut.json: without_shapes_pct is 100",
+        "check: cut.json: cut_short is 1",
+        "check: good.json: unlinked_pct is 25",
+    ]
+    assert lines[8].startswith("3 files: 0 unchanged, 1 partial, 1 rejected; ")
 
 
 def test_the_label_is_kept(first, tracehouse):
@@ -101,14 +108,18 @@ def test_usage_errors_exit_with_2(tracehouse, tmp_path, arguments, words):
 def test_progress_on_a_terminal_leaves_stdout_alone(archive, tmp_path):
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "tracehouse", "analyze", "good.json", "-o", tmp_path / "out"]
-    with subprocess.Popen(
-        [*command, "--format", "csv"], cwd=archive, stdout=subprocess.PIPE, stderr=theirs
-    ) as process:
+    with (
+        ThreadPoolExecutor(1) as reader,  # a terminal that nobody reads would block the process
+        subprocess.Popen(
+            [*command, "--format", "csv"], cwd=archive, stdout=subprocess.PIPE, stderr=theirs
+        ) as process,
+    ):
         os.close(theirs)
+        reading = reader.submit(read_all, ours)
         assert process.stdout is not None
         out = process.stdout.read().decode()
         assert process.wait() == 0
-    shown = read_all(ours)
+        shown = reading.result()
     assert out.startswith("path,status,events,kernels,busy_pct\n")
     assert "\x1b[" in shown  # a live line
     assert "1 files: 0 unchanged" in shown

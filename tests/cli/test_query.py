@@ -27,6 +27,27 @@ def test_show_says_where_the_time_went(tracehouse, warehouse):
     assert op.split()[-5:] == ["1", "30.000", "µs", "75.00", "%"]  # 30 of 40 µs
 
 
+def test_show_names_the_checks_that_fail(tracehouse, warehouse):
+    result = tracehouse("show", warehouse, "--trace", "good")
+    failing = [line for line in result.stdout.splitlines() if line.startswith("  check: ")]
+    # The copy, 10 of 40 µs, has no launch; the only op has no shapes.
+    assert [line.partition(": this")[0] for line in failing] == [
+        "  check: unlinked_pct is 25, expected at most 5",
+        "  check: without_shapes_pct is 100, expected at most 10",
+    ]
+
+
+def test_ranks_that_are_missing_are_a_check(tracehouse, archive, tmp_path):
+    for rank in (0, 2):
+        text = (archive / "good.json").read_text(encoding="utf-8")
+        job = f'"distributedInfo": {{"rank": {rank}, "world_size": 4}}'
+        (tmp_path / f"{rank}.json").write_text(text.replace("{", f"{{{job}, ", 1))
+    tracehouse("analyze", tmp_path / "0.json", tmp_path / "2.json", "-o", tmp_path / "out")
+    query = "SELECT DISTINCT value, ok FROM checks WHERE name = 'missing_ranks'"
+    found = tracehouse("sql", tmp_path / "out", query, "--format", "csv")
+    assert found.stdout == "value,ok\n2.0,False\n"  # 1 and 3 of 4
+
+
 def test_show_never_lets_a_name_control_the_terminal(tracehouse, warehouse):
     result = tracehouse("show", warehouse)
     assert "\x1b" not in result.stdout

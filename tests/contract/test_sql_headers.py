@@ -27,6 +27,10 @@ def sample_part(seed: int = 7) -> dict[str, pa.Table]:
     rows: dict[str, list[dict[str, object]]] = {name: [] for name in INPUTS}
     for trace in ("a" * 16, "b" * 16, "c" * 16):
         rows["traces"].append({"trace_id": trace, "status": "ok"})
+        rows["issues"] += [
+            {"trace_id": trace, "code": code, "count": draw.randrange(1, 9)}
+            for code in ("CORRELATION_AMBIGUOUS", "DROPPED_EVENT", "TRUNCATED")
+        ]
         rows["signatures"] += [
             {"trace_id": trace, "signature_id": s, "input_dims": [[s, 2]]} for s in range(3)
         ]
@@ -45,6 +49,7 @@ def sample_part(seed: int = 7) -> dict[str, pa.Table]:
             {"trace_id": trace, "event_id": 200 + i, "device": i % 2, "kind": draw.choice(KINDS)}
             | {"name": f"kernel{i % 5}", "ts_ns": draw.randrange(900), "dur_ns": draw.randrange(30)}
             | {"op_id": draw.choice((None, i)), "launch_id": draw.choice((None, 100 + i % 6))}
+            | {"link": draw.choice(("correlation", "external_id", "none"))}
             for i in range(20)
         ]
     return {name: as_table(name, rows[name]) for name in INPUTS}

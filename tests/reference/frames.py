@@ -17,12 +17,13 @@ ARGS = {
     "stream": "stream",
     "sequence_number": "Sequence number",
     "bytes": "bytes",
+    "graph_id": "graph id",
     "graph_node_id": "graph node id",
 }
 TEXTS = dict(
     zip(
-        tables.SIGNATURE_TEXTS,
-        ("Input Dims", "Input type", "Input Strides", "Concrete Inputs"),
+        tables.FRAME_TEXTS,
+        ("Input Dims", "Input type", "Input Strides", "Concrete Inputs", "Collective name"),
         strict=True,
     )
 )
@@ -43,6 +44,7 @@ def row(event_id, event):
     }
     return {
         "event_id": event_id,
+        "ph": event.get("ph", "X"),
         **text,
         "ts_ns": to_ns(event["ts"]),
         "dur_ns": to_ns(event.get("dur")),
@@ -59,7 +61,7 @@ def frame(events):
     rows = [
         row(i, event)
         for i, event in enumerate(events)
-        if event.get("ph", "X") == "X" and canonical_category(event.get("cat")) is not None
+        if event.get("ph", "X") in "BE" or canonical_category(event.get("cat")) is not None
     ]
     return pa.Table.from_pylist(rows, schema=tables.FRAME_SCHEMA)
 

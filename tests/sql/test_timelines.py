@@ -207,6 +207,26 @@ def test_another_device_does_not_close_a_gap():
     assert [(g["device"], g["next_kernel_id"]) for g in found] == [(0, 3), (0, 4)]
 
 
+# TP00, device 0  |=========|         |====|   [0, 10) [20, 25)
+# TP01, device 0       |=========|             [5, 15)
+TWO_RANKS = (
+    activity(1, "compute", 0, 10, rank_label="TP00"),
+    activity(2, "comm", 5, 15, rank_label="TP01"),
+    activity(3, "memcpy", 20, 25, rank_label="TP00"),
+)
+
+
+def test_ranks_of_a_merged_file_have_devices_of_their_own():
+    first, second = rows("gpu_timeline", kernels=TWO_RANKS)
+    assert (first["rank_label"], first["device"], first["busy_ns"]) == ("TP00", 0, 15)
+    assert (second["rank_label"], second["device"], second["busy_ns"]) == ("TP01", 0, 10)
+    assert second["exposed_comm_ns"] == 10  # what hides half of it is on another rank's device
+    (whole,) = rows("trace_timeline", kernels=TWO_RANKS)
+    assert (whole["busy_ns"], whole["exposed_comm_ns"]) == (20, 5)
+    (gap,) = rows("idle_gaps", kernels=TWO_RANKS)
+    assert (gap["rank_label"], gap["ts_ns"], gap["dur_ns"]) == ("TP00", 10, 10)
+
+
 # Many small traces in one part: an example costs about as much as one trace.
 TRACES = [f"{i:016x}" for i in range(12)]
 DRAWN = st.lists(

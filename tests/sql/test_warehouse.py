@@ -131,11 +131,12 @@ def test_summaries_are_tables_and_large_tables_stay_in_the_lake(out):
         tables = warehouse.sql("SELECT table_name AS n FROM duckdb_tables()")["n"].to_pylist()
         views = warehouse.sql("SELECT view_name AS n FROM duckdb_views() WHERE NOT internal")
     assert set(tables) == {
-        *("traces", "files", "issues", "gpu_timeline", "trace_timeline"),
+        *("traces", "files", "issues", "checks", "gpu_timeline", "trace_timeline"),
         *("op_categories", "op_summary", "op_args_summary", "kernel_summary"),
     }
     assert set(views["n"].to_pylist()) == {
-        *("events", "ops", "kernels", "launches", "annotations", "signatures", "idle_gaps"),
+        *("events", "ops", "kernels", "launches", "annotations", "signatures", "spans"),
+        "idle_gaps",
     }
 
 

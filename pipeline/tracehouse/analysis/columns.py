@@ -88,6 +88,8 @@ def read_words(table: pa.Table, name: str) -> Words:
 def read_integers(table: pa.Table, name: str) -> Integers:
     """Read an int64 column."""
     column = table.column(name)
+    if column.null_count == len(column):
+        return Integers(np.zeros(len(column), np.int64), np.zeros(len(column), np.bool_))
     known = column.is_valid().to_numpy()
     return Integers(np.ascontiguousarray(column.fill_null(0).to_numpy(), dtype=np.int64), known)
 

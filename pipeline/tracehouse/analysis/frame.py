@@ -26,7 +26,7 @@ from tracehouse.vocab import Category, canonical_category
 CATEGORIES = tuple(Category)
 _CODE = {category: code for code, category in enumerate(CATEGORIES)}
 _LATEST = np.iinfo(np.int64).max - 2**32  # leaves room for tolerances
-_PREFIX = re.compile(r"\[[^\]]*\]")  # merged ranks: "[TP00-DP01] 83" (field_cases F64)
+_PREFIX = re.compile(r"\[([^\]]+)\]")  # merged ranks: "[TP00-DP01] 83" (field_cases F64)
 _LAST_NUMBER = re.compile(r"(?:.*\s)?(\d{1,18})", re.DOTALL)
 
 
@@ -47,7 +47,8 @@ class Frame:
     tid: Words
     thread: Ints  # number of (pid, tid)
     process: Ints  # number of pid
-    rank: Ints  # number of the prefix of pid
+    rank: Ints  # number of the prefix of pid, 0 for none
+    ranks: list[str]  # the prefixes from number 1 on, without their brackets
     start: Integers
     dur: Integers
     end: Ints
@@ -67,18 +68,22 @@ class Frame:
         """Return an integer column of some rows."""
         return read_integers(self.table, name).take(rows)
 
+    def rank_labels(self, rows: Ints) -> Words:
+        """Return the prefixes of the process ids of some rows, NULL for none."""
+        return Words((self.rank[rows] - 1).astype(np.int32), self.ranks)
+
     def events(self, rows: Ints) -> Integers:
         """Return the event ids of some rows, NULL where a row is -1."""
         return Integers(pick(self.event_id, rows), rows >= 0)
 
 
 def read_frame(table: pa.Table) -> Frame:
-    """Read a table of FRAME_SCHEMA."""
+    """Read a table of FRAME_SCHEMA whose rows are all complete events (see `spans`)."""
     name, pid, tid = (read_words(table, column) for column in ("name", "pid", "tid"))
     start, dur = read_integers(table, "ts_ns"), read_integers(table, "dur_ns")
     is_timed = start.known & dur.known
     length = np.where(is_timed, dur.values, 0)
-    rank = _ranks(pid)
+    rank, ranks = _ranks(pid)
     process = np.where(start.known, pid.codes, len(pid.values)).astype(np.int64)
     return Frame(
         table=table,
@@ -90,6 +95,7 @@ def read_frame(table: pa.Table) -> Frame:
         thread=process * (len(tid.values) + 1) + tid.codes,
         process=process,
         rank=rank,
+        ranks=ranks,
         start=start,
         dur=dur,
         end=start.values + np.clip(_LATEST - np.maximum(start.values, 0), 0, length),
@@ -106,12 +112,12 @@ def _per_word(words: Words, results: Sequence[int], absent: int) -> Ints:
     return np.array([*results, absent], dtype=np.int64)[words.codes]
 
 
-def _ranks(pid: Words) -> Ints:
+def _ranks(pid: Words) -> tuple[Ints, list[str]]:
     """Number the prefixes that a merged file gives its ranks' process ids; 0 is no prefix."""
     matches = [_PREFIX.match(word) for word in pid.values]
-    prefixes = [match[0] if match else "" for match in matches]
+    prefixes = [match[1] if match else "" for match in matches]
     number = {prefix: i for i, prefix in enumerate(dict.fromkeys(["", *prefixes]))}
-    return _per_word(pid, [number[prefix] for prefix in prefixes], 0)
+    return _per_word(pid, [number[prefix] for prefix in prefixes], 0), list(number)[1:]
 
 
 def _categories(cat: Words, name: Words) -> NDArray[np.int8]:

@@ -35,11 +35,18 @@ COMM_RULES = (
 )
 _COMM = re.compile("|".join(f"(?:{rule.pattern})" for rule in COMM_RULES), re.IGNORECASE)
 
-# ROCm copies by a kernel (perf_models B4).
+# ROCm copies and fills by a kernel (perf_models B4, field_cases F32).
 _ROCM_COPY = re.compile(
     r"(?:MEMORY_COPY_(?:HOST_TO_DEVICE|DEVICE_TO_HOST|DEVICE_TO_DEVICE)"
     r"|__amd_rocclr_copyBuffer(?:Rect)?(?:Aligned)?)(?:\.kd)?"
 )
+_ROCM_FILL = re.compile(r"__amd_rocclr_fillBuffer(?:Aligned)?(?:\.kd)?")
+_NAMELESS = frozenset({"", "unknown"})
+
+
+def says_nothing(name: str) -> bool:
+    """Return whether a name is empty or `unknown` (field_cases F31)."""
+    return name.strip().lower() in _NAMELESS
 
 
 def actual_category(category: Category, name: str) -> Category:
@@ -63,7 +70,7 @@ def kind_of(category: Category, name: str) -> Kind:
     """
     if category is Category.MEMCPY or _ROCM_COPY.fullmatch(name):
         return Kind.MEMCPY
-    if category is Category.MEMSET:
+    if category is Category.MEMSET or _ROCM_FILL.fullmatch(name):
         return Kind.MEMSET
     return Kind.COMM if _COMM.search(name) else Kind.COMPUTE
 
@@ -99,6 +106,9 @@ def _last_mangled_part(name: str) -> str | None:
         if at > len(name):
             break
         found = name[begin:at]
+    # A nested name ends in E, or goes on with template arguments or the like; else it is none.
+    if name.startswith("_ZN") and name[at : at + 1] not in tuple("EICDB"):
+        return None
     return found
 
 

@@ -14,9 +14,11 @@ from tracehouse.analysis.columns import Ints, Mask, distinct_rows, pick, places
 from tracehouse.analysis.frame import Frame
 from tracehouse.analysis.host import TOLERANCE_NS, around
 from tracehouse.compute.linking import innermost_calls
-from tracehouse.vocab import GRAPH_LAUNCH, Link
+from tracehouse.vocab import GRAPH_LAUNCH, Link, Unlinked
 
 LINKS = (Link.NONE, Link.CORRELATION, Link.EXTERNAL_ID)
+UNLINKED = tuple(Unlinked)
+_HIGHEST = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ def find_launches(frame: Frame, ops: Ints, calls: Ints, activities: Ints) -> Lau
     names = frame.name
     is_graph = np.array([*(bool(GRAPH_LAUNCH.match(name)) for name in names.values), False])
     op_rows = around(frame, frame.thread, ops, rows)
-    op_rows = np.where(op_rows >= 0, op_rows, _ops_by_external_id(frame, ops, rows))
+    op_rows = np.where(op_rows >= 0, op_rows, ops_by_external_id(frame, ops, rows))
     return Launches(rows, is_graph[names.codes[rows]], op_rows, places(rows, row), ambiguous)
 
 
@@ -73,7 +75,7 @@ def find_owners(frame: Frame, ops: Ints, launches: Launches, activities: Ints) -
     graph knows no ops: the op around its launch is not that of its kernels (field_cases F56).
     """
     launched = launches.launch >= 0
-    by_id = _ops_by_external_id(frame, ops, activities)
+    by_id = ops_by_external_id(frame, ops, activities)
     by_id[launched | launches.ambiguous] = -1
     above = np.where(launched, pick(launches.op_rows, launches.launch), by_id)
     link = np.where(
@@ -81,15 +83,42 @@ def find_owners(frame: Frame, ops: Ints, launches: Launches, activities: Ints) -
         LINKS.index(Link.CORRELATION),
         np.where(by_id >= 0, LINKS.index(Link.EXTERNAL_ID), LINKS.index(Link.NONE)),
     )
-    return Owners(np.where(in_graph(launches), -1, above), above, link)
+    return Owners(np.where(_replayed(launches), -1, above), above, link)
 
 
-def in_graph(launches: Launches) -> Mask:
-    """Tell which activities (m,) a graph launch started."""
+def _replayed(launches: Launches) -> Mask:
     return pick(launches.is_graph.astype(np.int64), launches.launch) > 0
 
 
-def _ops_by_external_id(frame: Frame, ops: Ints, rows: Ints) -> Ints:
+def in_graph(frame: Frame, launches: Launches, activities: Ints) -> Mask:
+    """Tell which activities (m,) are of a graph: a graph launch started them, or they say so."""
+    node = frame.integers("graph_node_id", activities)  # 0 is none (field_cases F57)
+    return _replayed(launches) | (node.values != 0)
+
+
+def why_unlinked(
+    frame: Frame, calls: Ints, launches: Launches, owners: Owners, activities: Ints
+) -> Ints:
+    """Find why each activity (m,) has no link: a position in UNLINKED, -1 where it has one.
+
+    Correlation ids rise with time: an id below all those of the recorded calls of its rank is that
+    of a call before the recording.
+    """
+    recorded = frame.integers("correlation", calls)
+    first = np.full(len(frame.ranks) + 1, _HIGHEST)
+    known = recorded.values > 0
+    np.minimum.at(first, frame.rank[calls[known]], recorded.values[known])
+    own = frame.integers("correlation", activities).values
+    lowest = first[frame.rank[activities]]
+    why = np.full(len(activities), UNLINKED.index(Unlinked.MISSING))
+    why[(own < lowest) & (lowest < _HIGHEST)] = UNLINKED.index(Unlinked.PRE_WINDOW)
+    why[launches.ambiguous] = UNLINKED.index(Unlinked.AMBIGUOUS)
+    why[own <= 0] = UNLINKED.index(Unlinked.NO_CORRELATION)
+    why[owners.link != LINKS.index(Link.NONE)] = -1
+    return why
+
+
+def ops_by_external_id(frame: Frame, ops: Ints, rows: Ints) -> Ints:
     """Return the one op that has the External id of each row, -1 where none or several have."""
     ops = ops[frame.external_id[ops] > 0]
     ids, first, count = np.unique(frame.external_id[ops], return_index=True, return_counts=True)

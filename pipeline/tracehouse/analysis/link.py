@@ -10,37 +10,44 @@ import numpy as np
 import pyarrow as pa
 
 from tracehouse.analysis import gpu_time, link_tables
-from tracehouse.analysis.columns import Ints, numbered, read_words
-from tracehouse.analysis.frame import Frame, read_frame
+from tracehouse.analysis.clocks import (
+    clocks_differ,
+    overlapping,
+    without_clock,
+    without_overflow,
+)
+from tracehouse.analysis.columns import Ints, Words, read_words
+from tracehouse.analysis.frame import CATEGORIES, Frame, read_frame
+from tracehouse.analysis.gpu_names import says_nothing
 from tracehouse.analysis.host import nest_rows
-from tracehouse.analysis.launches import find_launches, find_owners
+from tracehouse.analysis.launches import find_launches, find_owners, in_graph, why_unlinked
 from tracehouse.analysis.link_tables import Linked
-from tracehouse.analysis.signatures import signatures
+from tracehouse.analysis.signatures import signatures, with_extra_inputs
+from tracehouse.analysis.spans import pair_spans
 from tracehouse.analysis.steps import step_rows
-from tracehouse.compute.intervals import overlaps_earlier
 from tracehouse.findings import Findings
 from tracehouse.schema import tables
-from tracehouse.vocab import GPU_CATEGORIES, Category
+from tracehouse.vocab import GPU_CATEGORIES, Category, canonical_category
 
 
 def link(frame: pa.Table, trace_id: str, *, findings: Findings) -> dict[str, pa.Table]:
     """Link and nest the events of one trace.
 
     `frame` has FRAME_SCHEMA, in ascending event_id. Returns the tables `ops`, `signatures`,
-    `launches`, `annotations` and `kernels` as schema/tables.py defines them, in event order
-    (signatures: in order of first use). What is odd is added to `findings`: NEST_TOLERANCE,
-    CORRELATION_AMBIGUOUS, LAUNCH_SKEW, ORPHAN_KERNEL, GRAPH_REPLAY, NO_GPU_EVENTS, SHAPES_MISSING,
-    STREAM_OVERLAP. Nothing in the events raises; an absent or contradictory link is NULL.
+    `launches`, `annotations`, `kernels` and `spans` as schema/tables.py defines them, in event
+    order (signatures: in order of first use). What is odd is added to `findings`. Nothing in the
+    events raises; an absent or contradictory link is NULL.
 
-    Source: perf_models B2 to B4, field_cases E and F.
+    Source: perf_models B2 to B4, field_cases D to H.
     """
-    linked = _linked(read_frame(frame))
+    frame, spans = pair_spans(frame, trace_id, findings=findings)
+    read = read_frame(frame)
+    noted = _Notes(read, findings)
+    linked = _linked(read, noted)
     texts = [read_words(frame, name).take(linked.ops) for name in tables.SIGNATURE_TEXTS]
     signature_ids, signature_table = signatures(texts, trace_id)
-    noted = _Notes(linked.frame, findings)
-    if not (texts[0].codes >= 0).any():
-        noted.add("SHAPES_MISSING", linked.ops)
-    _note_host(linked, noted)
+    _note_host(linked, texts, noted)
+    noted.add("ARGS_EXTRA", linked.ops[with_extra_inputs(signature_ids, signature_table)])
     _note_gpu(linked, noted)
     return {
         "ops": link_tables.ops_table(linked, trace_id, signature_ids),
@@ -48,21 +55,35 @@ def link(frame: pa.Table, trace_id: str, *, findings: Findings) -> dict[str, pa.
         "launches": link_tables.launches_table(linked, trace_id),
         "annotations": link_tables.annotations_table(linked, trace_id),
         "kernels": link_tables.kernels_table(linked, trace_id),
+        "spans": spans,
     }
 
 
-def _linked(frame: Frame) -> Linked:
-    ops, activities = frame.rows(Category.CPU_OP), frame.rows(*GPU_CATEGORIES)
-    calls = frame.rows(Category.RUNTIME, Category.DRIVER)
+def _linked(recorded: Frame, noted: _Notes) -> Linked:
+    ops, activities = recorded.rows(Category.CPU_OP), recorded.rows(*GPU_CATEGORIES)
+    calls = recorded.rows(Category.RUNTIME, Category.DRIVER)
+    frame, zero = without_clock(recorded, activities)
+    noted.add("CLOCK_ZERO", zero)
     launches = find_launches(frame, ops, calls, activities)
+    of_graph = in_graph(frame, launches, activities)
+    frame, clipped = without_overflow(frame, activities, of_graph)
+    noted.add("DUR_OVERFLOW", clipped)
+    is_apart = clocks_differ(frame, np.concatenate([ops, calls]), activities)
+    if is_apart:
+        noted.add("CLOCK_DOMAIN", activities[:1])
+    owners = find_owners(frame, ops, launches, activities)
     return Linked(
         frame=frame,
+        recorded_dur=recorded.dur,
         ops=ops,
         activities=activities,
         steps=step_rows(frame),
         nesting=nest_rows(frame, ops),
         launches=launches,
-        owners=find_owners(frame, ops, launches, activities),
+        owners=owners,
+        of_graph=of_graph,
+        why_unlinked=why_unlinked(frame, calls, launches, owners, activities),
+        has_one_clock=not is_apart,
     )
 
 
@@ -81,13 +102,20 @@ class _Notes:
             example = name.values[name.codes[row]] if name.codes[row] >= 0 else None
             self._findings.add(code, len(rows), int(self._frame.event_id[row]), example)
 
-    def add_once(self, code: str) -> None:
+    def add_once(self, code: str, example: str | None = None) -> None:
         """Add `code` for the trace as a whole."""
-        self._findings.add(code)
+        self._findings.add(code, example=example)
+
+    def add_without_gpu(self) -> None:
+        """Add NO_GPU_EVENTS, unless there are no events at all."""
+        if "NO_EVENTS" not in self._findings:
+            self._findings.add("NO_GPU_EVENTS")
 
 
-def _note_host(linked: Linked, noted: _Notes) -> None:
+def _note_host(linked: Linked, texts: list[Words], noted: _Notes) -> None:
     launches, nesting = linked.launches, linked.nesting
+    if not (texts[0].codes >= 0).any():
+        noted.add("SHAPES_MISSING", linked.ops)
     started = gpu_time.counts(launches.launch, len(launches.rows))
     noted.add("NEST_TOLERANCE", linked.ops[nesting.by_place(nesting.overhang)])
     noted.add("GRAPH_REPLAY", launches.rows[launches.is_graph & (started > 1)])
@@ -96,26 +124,31 @@ def _note_host(linked: Linked, noted: _Notes) -> None:
 def _note_gpu(linked: Linked, noted: _Notes) -> None:
     frame, rows, launches = linked.frame, linked.activities, linked.launches
     if not len(rows):
-        noted.add_once("NO_GPU_EVENTS")
-    noted.add("ORPHAN_KERNEL", rows[launches.launch < 0])
+        noted.add_without_gpu()
+    _note_names(frame, rows, noted)
+    if len(frame.ranks) > 1:
+        noted.add_once("RANKS_MERGED", ", ".join(frame.ranks))
+    has_no_op = (linked.owners.op_rows < 0) & ~linked.of_graph
+    noted.add("ORPHAN_KERNEL", rows[(launches.launch < 0) | has_no_op])
     ambiguous = rows[launches.ambiguous]
     _, first = np.unique(frame.correlation[ambiguous], return_index=True)
     noted.add("CORRELATION_AMBIGUOUS", ambiguous[first])
-    is_linked = launches.launch >= 0
-    kernels, calls = rows[is_linked], launches.rows[launches.launch[is_linked]]
-    both_known = frame.start.known[kernels] & frame.start.known[calls]
-    early = both_known & (frame.start.values[kernels] < frame.start.values[calls])
-    noted.add("LAUNCH_SKEW", kernels[early])
-    noted.add("STREAM_OVERLAP", _overlapping(frame, rows))
+    noted.add("STREAM_OVERLAP", overlapping(frame, rows))
+    if linked.has_one_clock:
+        is_linked = launches.launch >= 0
+        kernels, calls = rows[is_linked], launches.rows[launches.launch[is_linked]]
+        both_known = frame.start.known[kernels] & frame.start.known[calls]
+        early = both_known & (frame.start.values[kernels] < frame.start.values[calls])
+        noted.add("LAUNCH_SKEW", kernels[early])
 
 
-def _overlapping(frame: Frame, rows: Ints) -> Ints:
-    """Return the GPU activities that start before an earlier one on their stream has ended."""
-    rows = rows[(frame.device.known & frame.stream.known & frame.is_timed)[rows]]
-    group = frame.rank[rows]
-    for column in (frame.device, frame.stream):
-        number, distinct = numbered(column.values[rows])
-        group, _ = numbered(group * len(distinct) + number)
-    order = np.lexsort((frame.start.values[rows], group))
-    rows = rows[order]
-    return rows[overlaps_earlier(group[order], frame.start.values[rows], frame.end[rows])]
+def _note_names(frame: Frame, rows: Ints, noted: _Notes) -> None:
+    """Note names that say nothing, and copies and fills that are filed as kernels."""
+    used, position = frame.name.take(rows).used()
+    empty = np.array([*(says_nothing(frame.name.values[code]) for code in used), True])
+    noted.add("NAME_UNKNOWN", rows[empty[position]])
+    cat = read_words(frame.table, "cat")
+    kernel = [canonical_category(word) is Category.KERNEL for word in cat.values]
+    filed = np.array([*kernel, False])[cat.codes[rows]]
+    is_kernel = frame.category[rows] == CATEGORIES.index(Category.KERNEL)
+    noted.add("RECLASSIFIED", rows[filed & ~is_kernel])

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracehouse.analysis import gpu_names, gpu_time, op_categories
+from tracehouse.analysis.collectives import collectives
 from tracehouse.analysis.columns import (
     Integers,
     Ints,
@@ -22,10 +23,10 @@ from tracehouse.analysis.columns import (
 )
 from tracehouse.analysis.frame import CATEGORIES, Frame
 from tracehouse.analysis.host import Nesting, around, nest_rows
-from tracehouse.analysis.launches import LINKS, Launches, Owners, in_graph
+from tracehouse.analysis.launches import LINKS, UNLINKED, Launches, Owners
 from tracehouse.analysis.steps import STEP_RULE
 from tracehouse.schema import tables
-from tracehouse.vocab import Category, Role
+from tracehouse.vocab import Category, Kind, Role
 
 _UNKNOWN_START = np.iinfo(np.int64).max
 
@@ -34,13 +35,17 @@ _UNKNOWN_START = np.iinfo(np.int64).max
 class Linked:
     """The rows of one trace by what they are, and what links them. Rows are rows of the frame."""
 
-    frame: Frame
+    frame: Frame  # with the times that count
+    recorded_dur: Integers  # durations of the frame's rows as they stood
     ops: Ints
     activities: Ints
     steps: Ints
     nesting: Nesting  # of the ops
     launches: Launches
     owners: Owners
+    of_graph: Mask  # of the activities
+    why_unlinked: Ints  # of the activities: position in UNLINKED, -1 where linked
+    has_one_clock: bool  # whether GPU and host times can be compared
 
     def step_rows(self, rows: Ints) -> Ints:
         """Return the innermost step that each row starts in, on any thread of its process."""
@@ -94,12 +99,15 @@ def launches_table(linked: Linked, trace_id: str) -> pa.Table:
 
 
 def _delays(linked: Linked) -> Integers:
-    """Return start of the call to start of its first GPU activity; NULL where one is unknown."""
+    """Return start of the call to start of its first GPU activity.
+
+    NULL where one is unknown, or the two clocks are not one (field_cases F43).
+    """
     frame, found = linked.frame, linked.launches
     keep = (found.launch >= 0) & frame.start.known[linked.activities]
     first = np.full(len(found.rows), _UNKNOWN_START)
     np.minimum.at(first, found.launch[keep], frame.start.values[linked.activities[keep]])
-    known = (first != _UNKNOWN_START) & frame.start.known[found.rows]
+    known = (first != _UNKNOWN_START) & frame.start.known[found.rows] & linked.has_one_clock
     return Integers(first - frame.start.values[found.rows], known)
 
 
@@ -138,28 +146,42 @@ def kernels_table(linked: Linked, trace_id: str) -> pa.Table:
     host_rows = np.where(calls >= 0, calls, owners.op_rows)
     starts = distinct_rows(host_rows)
     step_rows = pick(linked.step_rows(starts), places(starts, host_rows))
-    node = frame.integers("graph_node_id", rows)
+    node, graph = frame.integers("graph_node_id", rows), frame.integers("graph_id", rows)
     category = Words(frame.category[rows].astype(np.int32), list(CATEGORIES))
+    kinds = _kinds(category, frame.name.take(rows))
+    is_comm = np.array([*(kind == Kind.COMM for kind in kinds.values), False])[kinds.codes]
+    stated = collectives(frame, linked.ops, linked.launches, rows)
     return _table(
         tables.KERNELS,
         _event_columns(frame, rows, trace_id)
         | {
+            "rank_label": frame.rank_labels(rows).arrow(),
             "device": frame.device.take(rows).arrow(),
             "stream": frame.stream.take(rows).arrow(),
             "category": category.arrow(),
-            "kind": _kinds(category, frame.name.take(rows)).arrow(),
+            "kind": kinds.arrow(),
+            "collective": _where(is_comm, stated).arrow(),
             "short_name": frame.name.take(rows).each(gpu_names.short_name).arrow(),
-            "raw_dur_ns": pa.nulls(len(rows), pa.int64()),
+            "raw_dur_ns": _other_durations(linked).arrow(),
             "correlation": frame.integers("correlation", rows).arrow(),
             "launch_id": frame.events(calls).arrow(),
             "op_id": frame.events(owners.op_rows).arrow(),
             "step_id": frame.events(step_rows).arrow(),
-            "graph": in_graph(linked.launches),
+            "graph": linked.of_graph,
+            "graph_id": graph.where(graph.values != 0).arrow(),
             "graph_node_id": node.where(node.values != 0).arrow(),
             "bytes": frame.integers("bytes", rows).arrow(),
             "link": Words(owners.link.astype(np.int32), list(LINKS)).arrow(),
+            "why_unlinked": Words(linked.why_unlinked.astype(np.int32), list(UNLINKED)).arrow(),
         },
     )
+
+
+def _other_durations(linked: Linked) -> Integers:
+    """Return the recorded durations of the activities, NULL where they are those that count."""
+    recorded = linked.recorded_dur.take(linked.activities)
+    counting = linked.frame.dur.take(linked.activities)
+    return recorded.where(~counting.known | (counting.values != recorded.values))
 
 
 def _kinds(category: Words, name: Words) -> Words:

@@ -19,7 +19,7 @@ _LIST_TYPES = frozenset({"TensorList", "GenericList"})
 _INT64 = range(-(2**63), 2**63)
 
 _NOT_JSON = object()
-Shapes = list[list[int] | None]
+Shape = list[int] | None
 
 
 def signature_id(texts: Sequence[str | None]) -> int:
@@ -47,10 +47,17 @@ def _elements(parsed: Any, convert: Callable[[Any], Any]) -> list[Any] | None:
     return [convert(item) for item in parsed] if isinstance(parsed, list) else None
 
 
-def _integers(item: Any) -> list[int] | None:
+def _integers(item: Any) -> Shape:
     """Return a list of integers; None for anything else, such as the shapes of a tensor list."""
     if isinstance(item, list) and all(type(n) is int and n in _INT64 for n in item):
         return item
+    return None
+
+
+def _members(item: Any) -> list[Shape] | None:
+    """Return the shapes of a tensor list; None for anything else, and for a list of none (F61)."""
+    if isinstance(item, list) and item and all(isinstance(member, list) for member in item):
+        return [_integers(member) for member in item]
     return None
 
 
@@ -89,12 +96,33 @@ def _read_texts(column: Words, convert: Callable[[Any], Any]) -> dict[int, _Text
     return texts
 
 
-def _without_lists(dims: Shapes | None, types: list[str | None] | None) -> Shapes | None:
+def _without_lists(dims: list[Shape] | None, types: list[str | None] | None) -> list[Shape] | None:
     """Return the shapes, None for a list of tensors: a long one is recorded as `[]` (F61)."""
     if dims is None or types is None or _LIST_TYPES.isdisjoint(types):
         return dims
     lists = {i for i, word in enumerate(types) if word in _LIST_TYPES}
     return [None if i in lists else shape for i, shape in enumerate(dims)]
+
+
+def _shapes_of_members(text: _Text) -> list[list[Shape] | None] | None:
+    """Return the members of each input that is a tensor list, None if no input is one."""
+    if "[[[" not in text.json and "],[[" not in text.json:
+        return None
+    found = _elements(_parsed(text.json), _members)
+    return found if found is not None and any(found) else None
+
+
+def _declared(row: Sequence[_Text]) -> int | None:
+    """Return the number of declared inputs: that of their types, else of their shapes (F59)."""
+    dims, types = row[0].elements, row[1].elements
+    known = dims if types is None else types
+    return None if known is None else len(known)
+
+
+def with_extra_inputs(ids: Integers, table: pa.Table) -> Mask:
+    """Tell which op calls have more values than declared inputs, by their signatures."""
+    extra = table.filter(table["extra_inputs"].is_valid())["signature_id"].to_numpy()
+    return np.isin(ids.values, extra) & ids.known
 
 
 def _combination(columns: Sequence[Words]) -> tuple[Ints, Ints]:
@@ -146,13 +174,20 @@ def _table(columns: Sequence[Words], codes: dict[int, list[int]], trace_id: str)
         [known.get(code, _ABSENT) for known, code in zip(texts, row, strict=True)]
         for row in codes.values()
     ]
+    values = [row[3].elements for row in rows]
+    declared = [_declared(row) for row in rows]
     data = {
         "trace_id": constant(trace_id, len(rows)).arrow(),
         "signature_id": list(codes),
         "input_dims": [_without_lists(row[0].elements, row[1].elements) for row in rows],
+        "member_dims": [_shapes_of_members(row[0]) for row in rows],
         "input_types": [row[1].elements for row in rows],
-        "input_strides": [row[2].elements for row in rows],
-        "concrete_inputs": [row[3].elements for row in rows],
+        "input_strides": [_without_lists(row[2].elements, row[1].elements) for row in rows],
+        "concrete_inputs": [v and v[:n] for v, n in zip(values, declared, strict=True)],
+        "extra_inputs": [
+            v[n:] if v and n is not None and len(v) > n else None
+            for v, n in zip(values, declared, strict=True)
+        ],
         "raw": [_raw(row) for row in rows],
     }
     return pa.table(data, schema=tables.SIGNATURES.schema)

@@ -1,4 +1,7 @@
-"""The SQL analyses of one part: busy time, idle gaps, and sums by op, by inputs and by kernel."""
+"""The SQL analyses of one part.
+
+Busy time, idle gaps, sums by op, by inputs and by kernel, and whether they can be trusted.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import pyarrow as pa
 from tracehouse.warehouse.connection import open_session
 from tracehouse.warehouse.views import View, evaluate_views, load_views
 
-INPUTS = ("traces", "kernels", "ops", "launches", "signatures")
+INPUTS = ("traces", "issues", "kernels", "ops", "launches", "signatures")
 
 
 def summarise(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:

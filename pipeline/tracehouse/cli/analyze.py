@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING
 import click
 
 from tracehouse.cli.options import FAILED, format_option, reports_errors
-from tracehouse.cli.output import cell, duration, emit, printable
+from tracehouse.cli.output import cell, check_words, duration, emit, printable
 
 if TYPE_CHECKING:
     from tracehouse.commands.analyze import RunReport, TraceResult
+    from tracehouse.commands.results import FailingCheck
+
+_CHECKS = 5  # lines about failing checks
 
 
 @click.command()
@@ -37,6 +40,11 @@ if TYPE_CHECKING:
     help="How to read JSON: the fast scanner, or the slow reference.",
 )
 @click.option("--prune", is_flag=True, help="Drop traces whose files are gone from PATHS.")
+@click.option(
+    "--keep-secrets",
+    is_flag=True,
+    help="Store values that look like secrets (tokens, passwords) as they are.",
+)
 @format_option
 @reports_errors
 def analyze(
@@ -46,6 +54,7 @@ def analyze(
     label: str | None,
     reader: str,
     prune: bool,
+    keep_secrets: bool,
     fmt: str,
 ) -> None:
     """Analyse traces into a warehouse.
@@ -58,7 +67,7 @@ def analyze(
         tracehouse analyze traces/ 'runs/**/*.json.gz' -o warehouse --label nightly
     """
     from tracehouse.commands import analyze as command
-    from tracehouse.commands.results import result_rows
+    from tracehouse.commands.results import failing_checks, result_rows
 
     with _progress() as on_trace:
         report = command.analyze(
@@ -68,6 +77,7 @@ def analyze(
             label=label,
             reader=reader,
             prune=prune,
+            keep_secrets=keep_secrets,
             on_trace=on_trace,
         )
     rows = result_rows(report)
@@ -75,6 +85,8 @@ def analyze(
         rows = rows.set_column(0, "path", [[_beside(path) for path in rows["path"].to_pylist()]])
     emit(rows, fmt)
     _write_reasons(report)
+    _write_checks(failing_checks(report), out)
+    _write_sum(report)
     if report.rejected:
         sys.exit(FAILED)
 
@@ -117,11 +129,29 @@ def _summary(result: TraceResult) -> str:
 
 
 def _write_reasons(report: RunReport) -> None:
-    """Say on stderr why a trace is not ok, and how the run went as a whole."""
+    """Say on stderr why a trace is not ok."""
     for result in report.results:
         if result.status != "ok":
             reason = printable(result.reason or "no reason given")
             click.echo(f"{result.status}: {printable(_beside(result.path))}: {reason}", err=True)
+
+
+def _write_checks(failing: Sequence[FailingCheck], out: Path) -> None:
+    """Say on stderr which checks fail and what that means: a line each, the first few."""
+    for check in failing[:_CHECKS]:
+        where = printable(_beside(check.path))
+        if check.traces > 1:
+            where = f"{check.traces:,} traces, worst in {where}"
+        value = check_words(check.name, check.worst, check.expected, check.meaning)
+        click.echo(f"check: {where}: {value}", err=True)
+    if len(failing) > _CHECKS:
+        query = "FROM checks WHERE NOT ok"
+        rest = f"{len(failing) - _CHECKS:,} more checks fail"
+        click.echo(f'{rest}: tracehouse sql {printable(str(out))} "{query}"', err=True)
+
+
+def _write_sum(report: RunReport) -> None:
+    """Say on stderr how the run went as a whole."""
     if report.passed_over:
         click.echo(f"passed over, unfinished or hidden: {len(report.passed_over):,}", err=True)
     click.echo(

@@ -7,6 +7,8 @@ import click
 from tracehouse import __version__
 from tracehouse.cli.analyze import analyze
 from tracehouse.cli.docs import docs
+from tracehouse.cli.doctor import doctor
+from tracehouse.cli.export import export
 from tracehouse.cli.refresh import refresh
 from tracehouse.cli.schema import schema
 from tracehouse.cli.show import show
@@ -26,5 +28,5 @@ def main() -> None:
     """
 
 
-for _command in (analyze, show, sql, schema, refresh, docs):
+for _command in (analyze, show, sql, schema, refresh, doctor, export, docs):
     main.add_command(_command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +32,7 @@ format_option = click.option(
 
 
 def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Print an error raised on purpose and its hint; exit 2 for a usage error, 1 for any other.
+    """Print an error and its hint; exit 2 for a usage error, 1 for any other and the system's.
 
     Ctrl-C exits with 130 and one line: what was committed stays, and the next run goes on there.
     """
@@ -44,6 +45,12 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
             hint = f" {error.hint}" if error.hint else ""
             click.echo(f"Error: {printable(f'{error}{hint}', lines=True)}", err=True)
             sys.exit(USAGE if isinstance(error, UsageError) else FAILED)
+        except BrokenPipeError:  # the reader of stdout, such as head, has had enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(FAILED)
+        except OSError as error:  # a full disk, a folder that cannot be written to
+            click.echo(f"Error: {printable(str(error))}. Nothing half-written counts.", err=True)
+            sys.exit(FAILED)
         except KeyboardInterrupt:
             click.echo("Interrupted. What was committed stays; run it again to go on.", err=True)
             sys.exit(INTERRUPTED)

@@ -86,6 +86,12 @@ def percentage(pct: float | None) -> str:
     return "" if pct is None else f"{pct:.2f} %"
 
 
+def check_words(name: str, value: float, expected: str, meaning: str) -> str:
+    """Return a failing check as a line, e.g. `unlinked_pct is 29.8, expected at most 5: …`."""
+    shown = f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
+    return f"{name} is {shown}, expected {expected}: {printable(meaning)}"
+
+
 def printable(text: str, *, lines: bool = False) -> str:
     """Return `text` safe to show on a terminal.
 

@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehouse.cli.options import format_option, out_argument, reports_errors
-from tracehouse.cli.output import cell, duration, emit, emit_rows, percentage, printable
+from tracehouse.cli.output import (
+    cell,
+    check_words,
+    duration,
+    emit,
+    emit_rows,
+    percentage,
+    printable,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _TOP = 5
+_CHECKS = 4
 _NAME_WIDTH = 72
 
 
@@ -33,7 +42,8 @@ _NAME_WIDTH = 72
 def show(out: Path, table: str | None, trace: str | None, limit: int, fmt: str) -> None:
     """Show where the GPU time went.
 
-    For each trace in OUT its device time, top ops and top kernels; or the rows of TABLE.
+    For each trace in OUT its device time, the checks it fails, top ops and top kernels; or the rows
+    of TABLE.
 
     \b
     Example:
@@ -66,6 +76,7 @@ def _write_overview(out: Path, traces: pa.Table) -> None:
             click.echo()
         _write_head(row)
         top = lists[row["trace_id"]]
+        _write_checks(top.failing, row["trace_id"])
         _write_top("top ops", top.ops, "name", "category", "direct_kernel_time_ns")
         _write_top("top kernels", top.kernels, "short_name", "kind", "time_ns")
 
@@ -91,6 +102,14 @@ def _write_head(row: dict[str, Any]) -> None:
         )
     )
     click.echo(f"  {parts}")
+
+
+def _write_checks(failing: pa.Table, trace_id: str) -> None:
+    for check in failing.slice(0, _CHECKS).to_pylist():
+        click.echo(f"  check: {check_words(**check)}")
+    if failing.num_rows > _CHECKS:
+        rest = failing.num_rows - _CHECKS
+        click.echo(f"  {rest} more checks fail: tracehouse show OUT checks --trace {trace_id}")
 
 
 def _write_top(title: str, rows: pa.Table, name: str, kind: str, time: str) -> None:

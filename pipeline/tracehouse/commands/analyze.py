@@ -66,13 +66,15 @@ def analyze(
     label: str | None = None,
     reader: str = "scan",
     prune: bool = False,
+    keep_secrets: bool = False,
     on_trace: OnTrace | None = None,
 ) -> RunReport:
     """Read every new or changed file of `paths` into the warehouse at `out`.
 
     `workers`: processes, None for one a core, 1 for this process alone. `label`: name of the job,
     given to unchanged files too; None for the name of each new file's folder. `prune`: drop what
-    was read earlier from files of `paths` that are gone now. `on_trace` is called with each new
+    was read earlier from files of `paths` that are gone now. `keep_secrets`: store values that look
+    like secrets as they are, in the traces that this run reads. `on_trace` is called with each new
     trace once its rows are safe.
 
     A file that cannot be read is a result of status rejected. Raises UsageError for a path or
@@ -96,8 +98,12 @@ def analyze(
         untouched = {file.path for file in files} - {file.path for file in changed}
         if label is not None:
             _relabel(out, [seen[path] for path in sorted(untouched)], label)
+        tasks = [
+            replace(task, keep_secrets=keep_secrets)
+            for task in _tasks(changed, out, label, reader, before, workers)
+        ]
         results: list[TraceResult] = []
-        for outcome in _outcomes(_tasks(changed, out, label, reader, before, workers), workers):
+        for outcome in _outcomes(tasks, workers):
             commit_staged(out, outcome.staged)
             results += outcome.results
             for result in outcome.results:

@@ -28,11 +28,15 @@ from tracehouse.storage.manifest import FileEntry, TraceRef
 from tracehouse.storage.writer import PartWriter, StagedPart
 from tracehouse.vocab import Category, Status
 
-LINKED = ("ops", "signatures", "launches", "annotations", "kernels")
+LINKED = ("ops", "signatures", "launches", "annotations", "kernels", "spans")
 _WORST_FIRST = (Status.REJECTED, Status.PARTIAL, Status.REPAIRED, Status.OK)
 _STATUS_OF = {
     "TRUNCATED": Status.PARTIAL,
     "DROPPED_EVENT": Status.PARTIAL,
+    "INTERLEAVED_WRITERS": Status.PARTIAL,
+    "REPAIRED_ESCAPE": Status.REPAIRED,
+    "REPAIRED_CONTROL": Status.REPAIRED,
+    "REPAIRED_NUMBER": Status.REPAIRED,
     "ENCODING_FIXED": Status.REPAIRED,
     "MULTI_DOC": Status.REPAIRED,
     "REPAIRED_SYNTAX": Status.REPAIRED,
@@ -53,6 +57,7 @@ class PartTask:
     label: str | None
     reader: str
     known: frozenset[str]
+    keep_secrets: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,7 @@ class _Work:
     unlinked: set[str] = field(default_factory=set)  # those of them that have only events
     files: list[tuple[SourceFile, list[_Outcome]]] = field(default_factory=list)
     tables: dict[str, list[pa.Table]] = field(default_factory=lambda: {name: [] for name in LINKED})
-    issues: list[dict[str, Any]] = field(default_factory=list)
+    notes: dict[str, Findings] = field(default_factory=dict)  # of the traces held
     busy: dict[str, int] = field(default_factory=dict)
 
     def read(self, file: SourceFile) -> None:
@@ -132,12 +137,12 @@ class _Work:
                 sink=lambda rows: self.writer.append("events", rows),
                 wanted=self._claim,
                 findings=archive,
+                keep_secrets=self.task.keep_secrets,
             ):
                 if isinstance(trace, RejectedMember):
                     found.append(self._rejected(trace.path, trace.error, Findings()))
                     continue
-                trace.findings.merge(archive)
-                archive = Findings()
+                trace.findings.merge(archive.take())
                 found.append(self._linked(trace, started))
                 started = time.process_time()
         except RejectedFile as error:
@@ -146,6 +151,9 @@ class _Work:
             raise
         except Exception as error:  # the boundary of a file: the others must go on
             found.append(self._failed(file.path, error))
+        # What an archive holds behind its last trace.
+        if found and found[0].trace_id in self.notes:
+            self.notes[found[0].trace_id].merge(archive.take())
 
     def _claim(self, trace_id: str) -> bool:
         if trace_id in self.task.known or trace_id in self.held:
@@ -165,26 +173,12 @@ class _Work:
             self.unlinked.remove(trace.trace_id)
         elif trace.trace_id in self.unlinked:
             return self._failed(trace.path, RuntimeError("it failed under another path before"))
-        row = _trace_row(trace, linked, self.task.reader, time.process_time() - started)
+        row = trace_row(trace, linked, self.task.reader, time.process_time() - started)
         if trace.is_new:
             for name in LINKED:
                 self.tables[name].append(linked[name])
-            self._note(trace.trace_id, trace.findings)
+            self.notes[trace.trace_id] = trace.findings
         return _Outcome(trace.trace_id, trace.path, row, trace.is_new)
-
-    def _note(self, trace_id: str, findings: Findings) -> None:
-        self.issues += [
-            {
-                "trace_id": trace_id,
-                "code": f.code.word,
-                "severity": f.code.severity.value,
-                "count": f.count,
-                "first_event_id": f.first_event_id,
-                "example": f.example,
-                "action": f.code.action,
-            }
-            for f in findings
-        ]
 
     def _failed(self, path: str, error: Exception) -> _Outcome:
         message = f"its analysis failed: {type(error).__name__}: {error}"
@@ -202,19 +196,18 @@ class _Work:
             "reason": _shown(str(error)),
         }
         self.held.add(trace_id)
-        self._note(trace_id, findings)
+        self.notes[trace_id] = findings
         return _Outcome(trace_id, path, row, is_new=True, is_unread=error.code == "READ_FAILED")
 
     def summarise(self) -> None:
         """Evaluate the SQL views and write every table."""
         tables = {name: self._joined(name) for name in LINKED}
-        tables["traces"] = self._trace_table()
+        tables |= {"traces": self._trace_table(), "issues": self._issue_table()}
         try:
             views = summarise(tables)
         except Exception:  # one trace at a time tells which of them it was
             views = self._summarise_each(tables)
-            tables["traces"] = self._trace_table()
-        tables["issues"] = pa.Table.from_pylist(self.issues, ISSUES.schema)
+            tables |= {"traces": self._trace_table(), "issues": self._issue_table()}
         for name, rows in (tables | views).items():
             self.writer.append(name, rows)
         timeline = views["trace_timeline"]
@@ -236,7 +229,7 @@ class _Work:
 
     def _give_up(self, trace_id: str, error: Exception) -> pa.Table:
         """Reject a trace that was linked, and return its new rows of `traces`."""
-        self.issues = [row for row in self.issues if row["trace_id"] != trace_id]
+        del self.notes[trace_id]
         rows = []
         for _, found in self.files:
             for number, outcome in enumerate(found):
@@ -252,6 +245,12 @@ class _Work:
     def _trace_table(self) -> pa.Table:
         rows = [outcome.row for _, found in self.files for outcome in found if outcome.is_new]
         return pa.Table.from_pylist(rows, TRACES.schema)
+
+    def _issue_table(self) -> pa.Table:
+        rows = [
+            row for trace_id, found in self.notes.items() for row in issue_rows(trace_id, found)
+        ]
+        return pa.Table.from_pylist(rows, ISSUES.schema)
 
     def entries(self) -> list[FileEntry]:
         """What the manifest says of the files."""
@@ -310,9 +309,26 @@ def _empty_row(trace_id: str, reader: str) -> dict[str, Any]:
     }
 
 
-def _trace_row(
+def issue_rows(trace_id: str, findings: Findings) -> list[dict[str, Any]]:
+    """Return the rows of table `issues` that the findings of a trace make."""
+    return [
+        {
+            "trace_id": trace_id,
+            "code": f.code.word,
+            "severity": f.code.severity.value,
+            "count": f.count,
+            "first_event_id": f.first_event_id,
+            "example": f.example,
+            "action": f.code.action,
+        }
+        for f in findings
+    ]
+
+
+def trace_row(
     trace: ReadTrace, linked: dict[str, pa.Table], reader: str, seconds: float
 ) -> dict[str, Any]:
+    """Return the row of table `traces`; `linked` is empty where the trace was linked before."""
     status, reason = _status(trace.findings)
     row = _empty_row(trace.trace_id, reader) | {
         "status": status.value,
@@ -329,7 +345,7 @@ def _trace_row(
         "start_ns": trace.span_ns[0],
         "end_ns": trace.span_ns[1],
         "seconds": seconds,
-        "envelope": envelope_text(trace.envelope),
+        "envelope": envelope_text(trace),
     }
     if linked:
         kernels = linked["kernels"]
@@ -337,7 +353,20 @@ def _trace_row(
         row["kernels"] = pc.sum(is_kernel, min_count=0).as_py()
         row["gpu_events"] = kernels.num_rows
         row["ops"] = linked["ops"].num_rows
+        row["start_ns"], row["end_ns"] = _span(trace.span_ns, kernels)
     return row
+
+
+def _span(host: tuple[int | None, int | None], kernels: pa.Table) -> tuple[int | None, int | None]:
+    """Widen the span of the host's events by the GPU activities that count."""
+    ends = pc.add(kernels["ts_ns"], kernels["dur_ns"])
+    timed = kernels["ts_ns"].filter(pc.is_valid(ends))
+    starts = [host[0], pc.min(timed).as_py()]
+    lasts = [host[1], pc.max(ends).as_py()]
+    return (
+        min((t for t in starts if t is not None), default=None),
+        max((t for t in lasts if t is not None), default=None),
+    )
 
 
 def _status(findings: Findings) -> tuple[Status, str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +11,12 @@ import pyarrow as pa
 
 from tracehouse.analysis.link import link
 from tracehouse.analysis.summaries import summarise
+from tracehouse.commands.part import issue_rows, trace_row
 from tracehouse.errors import RejectedFile, UsageError
 from tracehouse.findings import Findings
 from tracehouse.ingest.discover import discover
 from tracehouse.ingest.read import ReadTrace, RejectedMember, check_reader, read_file
-from tracehouse.schema.tables import EVENTS, TRACES
+from tracehouse.schema.tables import EVENTS, ISSUES, TRACES
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,8 @@ class Trace:
         )
 
 
-def read(path: str, *, reader: str = "scan") -> Trace:
-    """Read the one trace that a file holds.
+def read(path: str, *, reader: str = "scan", keep_secrets: bool = False) -> Trace:
+    """Read the one trace that a file holds; `keep_secrets` as in tracehouse.analyze.
 
     RejectedFile if nothing of it is usable; UsageError if the path does not exist, or holds several
     traces.
@@ -51,7 +53,12 @@ def read(path: str, *, reader: str = "scan") -> Trace:
     findings = Findings()
     found: list[ReadTrace] = []
     for trace in read_file(
-        path, reader=reader, sink=rows.append, wanted=lambda _: True, findings=findings
+        path,
+        reader=reader,
+        sink=rows.append,
+        wanted=lambda _: True,
+        findings=findings,
+        keep_secrets=keep_secrets,
     ):
         if isinstance(trace, RejectedMember):
             raise trace.error
@@ -62,12 +69,18 @@ def read(path: str, *, reader: str = "scan") -> Trace:
             )
     if not found:
         raise RejectedFile(f"{path} holds no trace", code="NOT_A_TRACE", hint="pass a trace file")
-    trace = found[0]
-    trace.findings.merge(findings)
+    found[0].findings.merge(findings)
+    return analysed(found[0], pa.concat_tables(rows) if rows else EVENTS.schema.empty_table())
+
+
+def analysed(trace: ReadTrace, events: pa.Table) -> Trace:
+    """Link and summarise a trace that was read; `events` becomes its table of that name."""
+    started = time.process_time()
     linked = link(trace.frame, trace.trace_id, findings=trace.findings)
-    only = pa.Table.from_pylist(
-        [{name: None for name in TRACES.names} | {"trace_id": trace.trace_id}], TRACES.schema
-    )
-    tables = linked | summarise(linked | {"traces": only})
-    tables["events"] = pa.concat_tables(rows) if rows else EVENTS.schema.empty_table()
+    row = trace_row(trace, linked, trace.reader, time.process_time() - started)
+    own = {
+        "traces": pa.Table.from_pylist([row], TRACES.schema),
+        "issues": pa.Table.from_pylist(issue_rows(trace.trace_id, trace.findings), ISSUES.schema),
+    }
+    tables = own | linked | summarise(own | linked) | {"events": events}
     return Trace(trace.trace_id, trace.path, trace.envelope, trace.findings, tables)

@@ -1,6 +1,8 @@
-"""The result of a run as a table: what `tracehouse analyze` prints."""
+"""The result of a run: what `tracehouse analyze` prints."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -15,6 +17,45 @@ UNION
 SELECT files.path, trace_timeline.busy_pct
 FROM files JOIN trace_timeline ON files.traces = [trace_timeline.trace_id]
 """
+
+_FAILING = """
+SELECT
+    checks.name,
+    count(*) AS traces,
+    max(checks.value) AS worst,
+    first(traces.path ORDER BY checks.value DESC, traces.path) AS path,
+    any_value(checks.expected) AS expected,
+    any_value(checks.meaning) AS meaning
+FROM checks JOIN traces USING (trace_id)
+WHERE NOT checks.ok AND traces.path = ANY(?)
+GROUP BY checks.name
+ORDER BY traces DESC, checks.name
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FailingCheck:
+    """A check that some traces of a run fail: how many, and the one that fails it worst."""
+
+    name: str
+    traces: int
+    worst: float
+    path: str
+    expected: str
+    meaning: str
+
+
+def failing_checks(report: RunReport) -> list[FailingCheck]:
+    """Return the checks that traces read in this run fail, what most of them fail first.
+
+    Traces whose files did not change are left out: the run that read them has told.
+    """
+    paths = [r.path for r in report.results if not r.skipped]
+    if not paths:
+        return []
+    with Warehouse(report.warehouse.parent) as warehouse:
+        rows = warehouse.sql(_FAILING, [paths]).to_pylist()
+    return [FailingCheck(**row) for row in rows]
 
 
 def result_rows(report: RunReport) -> pa.Table:

@@ -27,6 +27,10 @@ _TOP_KERNELS = """
 SELECT short_name, kind, count, time_ns, pct
 FROM kernel_summary WHERE trace_id = ? ORDER BY time_ns DESC, name, kind LIMIT ?
 """
+_FAILING = """
+SELECT name, value, expected, meaning
+FROM checks WHERE trace_id = ? AND NOT ok ORDER BY name
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +43,14 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class TopLists:
-    """The ops and kernels that took most GPU time in one trace, in descending order."""
+    """The ops and kernels that took most GPU time in one trace, in descending order.
+
+    And the checks that it fails: name, value, expected, meaning.
+    """
 
     ops: pa.Table
     kernels: pa.Table
+    failing: pa.Table
 
 
 def trace_rows(out: Path, *, trace: str | None = None, limit: int = 0) -> Rows:
@@ -79,12 +87,13 @@ def table_rows(out: Path, name: str, *, trace: str | None = None, limit: int = 0
 
 
 def top_lists(out: Path, trace_ids: Sequence[str], length: int) -> dict[str, TopLists]:
-    """Return the `length` ops and kernels with most GPU time of each trace."""
+    """Return the `length` ops and kernels with most GPU time of each trace, and failing checks."""
     with Warehouse(out) as warehouse:
         return {
             trace_id: TopLists(
                 ops=warehouse.sql(_TOP_OPS, [trace_id, length]),
                 kernels=warehouse.sql(_TOP_KERNELS, [trace_id, length]),
+                failing=warehouse.sql(_FAILING, [trace_id]),
             )
             for trace_id in trace_ids
         }

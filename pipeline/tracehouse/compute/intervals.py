@@ -73,3 +73,47 @@ def overlaps_earlier(
             overlaps[i] = start[i] < reach
             reach = max(reach, end[i])
     return overlaps
+
+
+@njit(cache=True, nogil=True)
+def clip_overflow(
+    group: NDArray[np.int64],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    exempt: NDArray[np.bool_],
+    slack: int,
+) -> NDArray[np.int64]:
+    """Find where each interval ends that may not run far over later ones of its group.
+
+    One that ends more than `slack` after the next later start, and after some later-starting one
+    has ended, ends at that start instead. Intervals of one start are no later ones to each other.
+
+    Shapes: group, start, end (n,): int64, contiguous; exempt (n,): bool, not to be clipped. Out
+            (n,): int64.
+    Units:  ns.
+    Needs:  sorted by (group, start); end[i] >= start[i]; slack >= 0.
+    Cost:   O(n) time, O(n) memory.
+    Source: field_cases "Rules used below" and F45.
+    """
+    n = group.shape[0]
+    clipped = end.copy()
+    lowest = np.iinfo(np.int64).min + slack  # what ends no later runs over nothing by more
+    least_end = np.int64(0)  # of the intervals of the group that start later
+    last = n - 1
+    while last >= 0:
+        first = last
+        while first > 0 and group[first - 1] == group[last] and start[first - 1] == start[last]:
+            first -= 1
+        has_later = last + 1 < n and group[last + 1] == group[last]
+        if has_later:
+            following = start[last + 1]
+            for i in range(first, last + 1):
+                is_far = end[i] > lowest and end[i] - slack > following
+                if is_far and end[i] > least_end and not exempt[i]:
+                    clipped[i] = following
+        for i in range(first, last + 1):
+            if not has_later and i == first:
+                least_end = end[i]
+            least_end = min(least_end, end[i])
+        last = first - 1
+    return clipped

@@ -15,7 +15,7 @@ _RANK_IN_NAME = re.compile(
     r"(?:^|[^a-z])rank[-_]?(\d{1,6})(?![0-9])|[-_]TP-(\d{1,4})[-_.]", re.IGNORECASE
 )
 # Engines, by what their op and annotation names hold.
-_ENGINES = {"vllm": "vllm::", "sglang": "sglang"}
+_ENGINES = {"sglang": "sglang", "vllm": "vllm::"}  # SGLang runs ops of vLLM too
 _SHORT = 200
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tracehouse.ingest.fields import NUMBER_COLUMNS, WORD_COLUMNS, Row
-from tracehouse.schema.tables import EVENTS, FRAME_SCHEMA, SIGNATURE_TEXTS, WORD
+from tracehouse.schema.tables import EVENTS, FRAME_SCHEMA, FRAME_TEXTS, WORD
 from tracehouse.vocab import canonical_category
 
 
@@ -32,6 +32,10 @@ class Dictionary:
         if code == len(self.words):
             self.words.append(word)
         return code
+
+    def find(self, word: str) -> int | None:
+        """The code of a word; None if it has none."""
+        return self._code.get(word)
 
     def encoded(self, codes: NDArray[np.int32]) -> pa.DictionaryArray:
         """An Arrow array of the codes; a negative code is NULL."""
@@ -148,6 +152,8 @@ def event_table(
 class FrameBuilder:
     """Collects of each batch what the linker needs: complete events of the analysed categories.
 
+    And the begin and end events of all categories, which pair up to spans.
+
     A few dozen bytes an event, and none for Python frames, flows and memory marks, which are most
     of a trace.
     """
@@ -165,13 +171,14 @@ class FrameBuilder:
             canonical_category(word) is not None for word in words[len(self._wanted) :]
         )
         phases = self.dictionaries["ph"].words
-        if "X" not in phases or not any(self._wanted):
-            return
         wanted = np.array([*self._wanted, False])[
             batch.codes["cat"]
         ]  # the code -1 of no category finds the last
-        keep = wanted & (batch.codes["ph"] == phases.index("X")) & batch.numbers["ts_ns"][1]
-        rows = np.flatnonzero(keep)
+        keep = np.zeros(len(batch), np.bool_)
+        for phase in {"X", "B", "E"}.intersection(phases):
+            of_phase = batch.codes["ph"] == phases.index(phase)
+            keep |= of_phase & wanted if phase == "X" else of_phase
+        rows = np.flatnonzero(keep & batch.numbers["ts_ns"][1])
         if len(rows) == 0:
             return
         part: dict[str, NDArray[np.int64] | NDArray[np.int32] | NDArray[np.bool_]] = {
@@ -208,4 +215,4 @@ class FrameBuilder:
         return pa.Table.from_arrays(columns, schema=FRAME_SCHEMA)
 
 
-assert set(SIGNATURE_TEXTS) <= set(WORD_COLUMNS)
+assert set(FRAME_TEXTS) <= set(WORD_COLUMNS)

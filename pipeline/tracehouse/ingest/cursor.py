@@ -67,3 +67,18 @@ class Cursor:
             self.at = self.end
             if not self.more():
                 return False
+
+    def put_before(self, text: bytes) -> None:
+        """Let `text` stand before the unread text."""
+        blocks = self._blocks
+        self._blocks = iter([text, self.rest()])
+        self.at = self.end
+        self.more()
+        self.more()
+        self._blocks = blocks
+
+    def skip_all(self) -> None:
+        """Go to the end of the text."""
+        self.at = self.end
+        while self.more():
+            self.at = self.end

@@ -8,39 +8,52 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+
+import numpy as np
 
 from tracehouse.errors import RejectedFile
 from tracehouse.findings import Findings
 from tracehouse.ingest.cursor import Cursor
+from tracehouse.ingest.scanner import find_list
 
 EVENT_LIST = b"traceEvents"
+_EVENT_LIST = np.frombuffer(EVENT_LIST, np.uint8)
 LIMIT_BYTES = 64 << 20  # of the text before or behind the event list
 
 # A string; an opening; a closing; a separator. All else (numbers, literals, space) lies between.
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]|[:,]', re.DOTALL)
+# An event, told from other objects by its phase.
+_EVENT = re.compile(rb'\s*\{[^{}]{0,400}?"ph"\s*:\s*"[A-Za-z]"')
+_LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
 _NOT_A_TRACE = "it holds no list of trace events (`traceEvents`, or a list of objects with `ph`)"
 
 
 def take_head(cursor: Cursor) -> bytes:
     """Move the cursor behind the `[` of the event list and return the text before and with it.
 
-    Raises RejectedFile NOT_A_TRACE if the document has no event list at depth 1 and is no list
-    itself.
+    Where the keys before it are so broken that their ends cannot be told, the first thing that
+    looks like the list is taken for it. Raises RejectedFile NOT_A_TRACE if the document has no
+    event list at depth 1 and is no list itself.
     """
     if bytes(cursor.text[cursor.at : cursor.at + 1]) == b"[":
         cursor.at += 1
         return b"["
-    walk = _Walk(cursor)
-    key = b""
-    for token in walk:
-        if token == b"[" and walk.depth == 2 and key == EVENT_LIST:
-            return walk.take()
-        if token[:1] == b'"' and walk.depth == 1 and not walk.behind_colon:
-            key = token[1:-1]
-        if walk.depth == 0:
+    while (found := find_list(cursor.text, cursor.at, cursor.end, _EVENT_LIST)) == -1:
+        _check_size(cursor)
+        if not cursor.more():
             break
+    if found < 0:
+        # Not there, or hidden by a key that is broken.
+        match = _LIST.search(cursor.text.data, cursor.at, cursor.end)
+        if match and not _is_json(cursor.rest()):
+            found = match.end()
+    if found >= 0:
+        head = cursor.text[cursor.at : found].tobytes()
+        cursor.at = found
+        return head
     raise RejectedFile(
         f"not a trace: {_NOT_A_TRACE}",
         code="NOT_A_TRACE",
@@ -48,18 +61,64 @@ def take_head(cursor: Cursor) -> bytes:
     )
 
 
-def take_tail(cursor: Cursor, head: bytes) -> tuple[bytes, bool]:
-    """Move the cursor from behind the event list to behind the document.
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The text behind an event list: is_complete, whether the document ends with it.
 
-    Returns the text between. The second value says whether the document was complete.
+    has_events: the cursor stands at an event, so that the list has not ended where it seemed to.
     """
+
+    text: bytes
+    is_complete: bool
+    has_events: bool = False
+
+
+def _check_size(cursor: Cursor) -> None:
+    if cursor.end - cursor.at > LIMIT_BYTES:
+        raise RejectedFile(
+            f"not a trace: more than {LIMIT_BYTES >> 20} MiB stand beside the event list",
+            code="NOT_A_TRACE",
+            hint="look at the file's first bytes",
+        )
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def take_tail(cursor: Cursor, head: bytes) -> Tail:
+    """Move the cursor from behind the event list to behind the document, or to further events."""
     if head == b"[":
-        return b"", True
+        has_events = _skip_to_event(cursor)
+        return Tail(b"", is_complete=not has_events, has_events=has_events)
     walk = _Walk(cursor, depth=1)
-    for _ in walk:
+    for token in walk:
         if walk.depth == 0:
-            return walk.take(), True
-    return walk.take(), False
+            return Tail(walk.take(), is_complete=True)
+        at_object = token == b"{" and walk.depth == 2 and not walk.was_behind_colon
+        if (at_object or (token == b"[" and walk.depth == 2)) and walk.is_at_event(at_object):
+            walk.take()
+            cursor.at -= at_object
+            return Tail(b"", is_complete=False, has_events=True)
+    return Tail(walk.take(), is_complete=False)
+
+
+def _skip_to_event(cursor: Cursor) -> bool:
+    """Go to the event that stands behind a bare list, past commas; False if none does."""
+    while cursor.skip_blank():
+        window = cursor.rest()
+        at = len(window) - len(window.lstrip(b", \t\r\n"))
+        if at < len(window):
+            is_event = _EVENT.match(window, at) is not None
+            cursor.at += at if is_event else 0
+            return is_event
+        if not cursor.more():
+            return False
+    return False
 
 
 class _Walk:
@@ -70,6 +129,7 @@ class _Walk:
         self._taken = cursor.at
         self.depth = depth
         self.behind_colon = False
+        self.was_behind_colon = False  # before the last token
 
     def __iter__(self) -> _Walk:
         return self
@@ -83,18 +143,14 @@ class _Walk:
             start = match.start() if match else cursor.end
             if match and cursor.text[self._taken : start].tobytes().find(b'"') < 0:
                 break
-            if cursor.end - cursor.at > LIMIT_BYTES:
-                raise RejectedFile(
-                    f"not a trace: more than {LIMIT_BYTES >> 20} MiB stand beside the event list",
-                    code="NOT_A_TRACE",
-                    hint="look at the file's first bytes",
-                )
+            _check_size(cursor)
             self._taken -= cursor.at
             grown = cursor.more()
             if not grown:
                 self._taken += cursor.at
                 raise StopIteration
         self._taken = match.end()
+        self.was_behind_colon = self.behind_colon
         self.behind_colon = token == b":" or (self.behind_colon and token not in (b",", b"{", b"["))
         if token in (b"{", b"["):
             self.depth += 1
@@ -102,31 +158,81 @@ class _Walk:
             self.depth -= 1
         return token
 
+    def is_at_event(self, inside: bool) -> bool:
+        """Whether an event starts behind the last token; `inside`: its `{` was that token."""
+        cursor = self._cursor
+        window = cursor.text[self._taken - inside : self._taken + 512].tobytes()
+        return _EVENT.match(window) is not None
+
+    @property
+    def position(self) -> int:
+        """Behind the last token."""
+        return self._taken
+
     def take(self) -> bytes:
         """The text walked over.
 
         The cursor goes behind it (all of it, if the tokens have ended early).
         """
-        cursor = self._cursor
-        end = self._taken
-        text = cursor.text[cursor.at : end].tobytes()
-        cursor.at = end
+        text = self.text()
+        self._cursor.at = self._taken
         return text
+
+    def text(self) -> bytes:
+        """The text walked over."""
+        return self._cursor.text[self._cursor.at : self._taken].tobytes()
 
 
 def parse_envelope(head: bytes, tail: bytes, findings: Findings) -> dict[str, Any]:
     """Parse head and tail, with an empty event list between them, and leave the event list out.
 
-    Numbers come as int and Decimal. A text that is no JSON gives {} and REPAIRED_METADATA; a tail
-    that is cut off is closed first.
+    Numbers come as int and Decimal. A key whose value is no JSON is dropped (REPAIRED_METADATA, one
+    each); NaN and Infinity are NULL (REPAIRED_NUMBER). A tail that is cut off gives its whole keys.
     """
     if head == b"[":
         return {}
-    text = (head + b"]" + (tail or b"}")).decode()
+    text = head + b"]" + (tail or b"}")
     try:
-        parsed = json.loads(text, parse_float=Decimal)
+        parsed = _parsed(text, findings)
     except (ValueError, RecursionError):
-        findings.add("REPAIRED_METADATA", example="the keys beside the event list are no JSON")
-        return {}
-    del parsed[EVENT_LIST.decode()]
-    return dict(parsed)
+        parsed = _members(text, findings)
+    parsed.pop(EVENT_LIST.decode(), None)
+    return parsed
+
+
+def _parsed(text: bytes, findings: Findings) -> Any:
+    constants: list[str] = []
+    value = json.loads(text, parse_float=Decimal, parse_constant=constants.append)
+    findings.add("REPAIRED_NUMBER", len(constants), example="beside the event list")
+    return value
+
+
+def _members(text: bytes, findings: Findings) -> dict[str, Any]:
+    """Parse the keys of an object one by one, as far as each can be."""
+    cursor = Cursor([text])
+    cursor.more()
+    walk = _Walk(cursor)
+    found: dict[str, Any] = {}
+    key: bytes | None = None
+    start = 0
+    for token in walk:
+        if walk.depth == 1 and token == b":" and key is not None and start == 0:
+            start = walk.position
+        elif walk.depth == 1 and token[:1] == b'"' and start == 0:
+            key = token
+        elif (walk.depth == 1 and token == b",") or walk.depth == 0:
+            if key is None:
+                findings.add("REPAIRED_SYNTAX", example="a comma too many beside the event list")
+            else:
+                _member(key, text[start : walk.position - 1], found, findings)
+            key, start = None, 0
+        if walk.depth == 0:
+            break
+    return found
+
+
+def _member(key: bytes, value: bytes, found: dict[str, Any], findings: Findings) -> None:
+    try:
+        found[json.loads(key)] = _parsed(value, findings)
+    except (ValueError, RecursionError):
+        findings.add("REPAIRED_METADATA", example=key.decode(errors="replace"))

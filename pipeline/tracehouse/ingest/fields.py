@@ -34,6 +34,7 @@ ARG_INT_KEYS = {
     "external id": "external_id",
     "device": "device",
     "stream": "stream",
+    "sycl queue": "stream",  # the stream of Intel's kernels (F33)
     "sequence number": "sequence_number",
     "fwd thread id": "fwd_thread_id",
     "python id": "python_id",
@@ -47,9 +48,14 @@ ARG_TEXT_KEYS = {
     "input type": "input_types",
     "input strides": "input_strides",
     "concrete inputs": "concrete_inputs",
+    "collective name": "collective_name",
 }
 
-NUMBER_COLUMNS = (*TIME_KEYS.values(), *TOP_INT_KEYS.values(), *ARG_INT_KEYS.values())
+NUMBER_COLUMNS = (
+    *TIME_KEYS.values(),
+    *TOP_INT_KEYS.values(),
+    *dict.fromkeys(ARG_INT_KEYS.values()),  # two keys may fill one column
+)
 WORD_COLUMNS = (*WORD_KEYS.values(), *ARG_TEXT_KEYS.values())
 
 # A pid or tid stands as text; one that looks like an integer is an integer unless `extra` says
@@ -99,6 +105,8 @@ def row_of(event: dict[str, Any]) -> Row:
             extra[key] = value
     if extra:
         row.extra = json_text(extra)
+    if "ts" not in event and row.words.get("ph") == "X":
+        row.findings.append("BAD_NUMBER")  # a complete event without a time (field_cases F28)
     return row
 
 
@@ -167,6 +175,21 @@ def _integer(value: Any) -> int | None:
     if isinstance(value, int) and INT64_MIN <= value <= INT64_MAX:
         return value
     return None
+
+
+_LONGEST_INTEGER = 4_000  # digits that Python reads as an int
+
+
+def parsed_json(text: str | bytes, **hooks: Any) -> Any:
+    """Parse JSON with exact numbers: int, or Decimal. `hooks` go to `json.loads`.
+
+    Raises ValueError for text that is no JSON, RecursionError for one nested too deep.
+    """
+    return json.loads(text, parse_float=Decimal, parse_int=_exact_integer, **hooks)
+
+
+def _exact_integer(text: str) -> int | Decimal:
+    return int(text) if len(text) <= _LONGEST_INTEGER else Decimal(text)
 
 
 def plain_text(text: str) -> str:

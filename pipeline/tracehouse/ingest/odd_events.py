@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from decimal import Decimal
 from typing import Any
 
 from tracehouse.findings import Findings
-from tracehouse.ingest.fields import Row, row_of
+from tracehouse.ingest.fields import Row, parsed_json, row_of
 
 
 def read_event(text: bytes, event_id: int, findings: Findings) -> Row:
-    """Read the valid JSON text of one event by its definition, `row_of`.
-
-    And count what is odd in it.
-    """
+    """Read the valid JSON text of one event by its definition, and count what is odd in it."""
     doubled = False
 
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -23,7 +18,7 @@ def read_event(text: bytes, event_id: int, findings: Findings) -> Row:
         doubled = doubled or len(found) != len(pairs)
         return found
 
-    row = row_of(json.loads(text, parse_float=Decimal, object_pairs_hook=collect))
+    row = row_of(parsed_json(text, object_pairs_hook=collect))
     if doubled:
         findings.add("DUPLICATE_KEY", event_id=event_id)
     for word in row.findings:

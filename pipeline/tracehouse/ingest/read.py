@@ -9,21 +9,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import xxhash
 
 from tracehouse.errors import RejectedFile, UsageError
 from tracehouse.findings import Findings
 from tracehouse.ingest.about import About, about
-from tracehouse.ingest.batches import EventBatch, FrameBuilder, event_table
+from tracehouse.ingest.batches import Dictionaries, EventBatch, FrameBuilder, event_table
 from tracehouse.ingest.containers import Member, members
 from tracehouse.ingest.cursor import Cursor
-from tracehouse.ingest.envelope import parse_envelope, take_head, take_tail
+from tracehouse.ingest.envelope import Tail, parse_envelope, take_head, take_tail
 from tracehouse.ingest.fields import json_text
 from tracehouse.ingest.reader_ijson import IjsonReader
 from tracehouse.ingest.reader_scan import ScanReader
-from tracehouse.ingest.secrets import redact
+from tracehouse.ingest.redaction import Redactor
 from tracehouse.ingest.text import utf8_blocks
+from tracehouse.vocab import GPU_CATEGORIES, canonical_category
 
 READERS: dict[str, type[ScanReader] | type[IjsonReader]] = {
     "scan": ScanReader,
@@ -45,6 +47,7 @@ class ReadTrace:
 
     frame: what the linker needs. bytes: of the decompressed text, all documents of it. span_ns:
     first start and last end of complete events. is_new: whether its events went to the sink.
+    is_list: whether the document was a bare list of events, with no envelope around it.
     """
 
     trace_id: str
@@ -54,6 +57,7 @@ class ReadTrace:
     bytes: int
     frame: pa.Table
     envelope: dict[str, Any]
+    is_list: bool
     about: About
     findings: Findings
     span_ns: tuple[int | None, int | None]
@@ -62,18 +66,27 @@ class ReadTrace:
 
 @dataclass(slots=True)
 class _Span:
-    """The first start and last end of complete events that have a positive start."""
+    """The first start and last end of complete events of the host, as far as both are known.
+
+    What counts of GPU activity is decided when it is linked.
+    """
 
     start: int | None = None
     end: int | None = None
-    _phase: list[bool] = field(default_factory=list)
+    _is_host: list[bool] = field(default_factory=list)
 
-    def add(self, batch: EventBatch, phases: list[str]) -> None:
-        ts, has_ts = batch.numbers["ts_ns"]
-        dur, _ = batch.numbers["dur_ns"]  # 0 where absent
+    def add(self, batch: EventBatch, dictionaries: Dictionaries) -> None:
+        phases, categories = dictionaries["ph"].words, dictionaries["cat"].words
+        self._is_host.extend(
+            canonical_category(word) not in GPU_CATEGORIES
+            for word in categories[len(self._is_host) :]
+        )
         if "X" not in phases:
             return
-        keep = (batch.codes["ph"] == phases.index("X")) & has_ts & (ts > 0)
+        ts, has_ts = batch.numbers["ts_ns"]
+        dur, has_dur = batch.numbers["dur_ns"]
+        keep = (batch.codes["ph"] == phases.index("X")) & has_ts & has_dur
+        keep &= np.array([*self._is_host, True])[batch.codes["cat"]]  # -1, no category: the last
         if not keep.any():
             return
         start, end = int(ts[keep].min()), int((ts[keep] + dur[keep]).max())
@@ -90,20 +103,27 @@ def check_reader(reader: str) -> None:
 
 
 def read_file(
-    path: str, *, reader: str, sink: Sink, wanted: Callable[[str], bool], findings: Findings
+    path: str,
+    *,
+    reader: str,
+    sink: Sink,
+    wanted: Callable[[str], bool],
+    findings: Findings,
+    keep_secrets: bool = False,
 ) -> Iterator[ReadTrace | RejectedMember]:
     """Read every trace of a file.
 
     `path`: a local path or URL. `sink` takes the events. `wanted` is asked once with each trace_id:
     nothing of a trace that is not wanted goes to the sink. `findings` receives what concerns an
-    archive as a whole. A member that cannot be used comes as RejectedMember, and the others go on.
+    archive as a whole. `keep_secrets`: do not redact values that look like secrets. A member that
+    cannot be used comes as RejectedMember, and the others go on.
 
     Raises RejectedFile if nothing of the file can be used.
     """
     for member in members(path, path, findings):
         shown = f"{path}/{member.name}" if member.name else path
         try:
-            yield from _read_member(member, shown, reader, sink, wanted)
+            yield from _read_member(member, shown, reader, sink, wanted, keep_secrets)
         except RejectedFile as error:
             if not member.name:
                 raise
@@ -153,7 +173,12 @@ def _document_id(content_hash: str, index: int) -> str:
 
 
 def _read_member(
-    member: Member, path: str, reader: str, sink: Sink, wanted: Callable[[str], bool]
+    member: Member,
+    path: str,
+    reader: str,
+    sink: Sink,
+    wanted: Callable[[str], bool],
+    keep_secrets: bool,
 ) -> Iterator[ReadTrace]:
     tap = _Tap(member.blocks())
     text_findings = Findings()
@@ -162,7 +187,9 @@ def _read_member(
     found: list[tuple[_Document, Findings]] = []
     while cursor.skip_blank():
         findings = Findings()
-        document = _Document(cursor, reader, findings, sink, wanted, member, tap, index)
+        document = _Document(
+            cursor, reader, findings, sink, wanted, member, tap, index, keep_secrets
+        )
         try:
             document.read()
         except RejectedFile:
@@ -171,12 +198,12 @@ def _read_member(
             found[-1][1].add(
                 "REPAIRED_SYNTAX", example="text that is no trace stands behind the document"
             )
-            _drain(cursor)
+            cursor.skip_all()
             break
         found.append((document, findings))
         index += 1
         if not document.is_complete:
-            _drain(cursor)
+            cursor.skip_all()
     if not found:
         raise RejectedFile(
             "the file holds only blanks", code="EMPTY_FILE", hint="record the trace again"
@@ -192,11 +219,17 @@ def _read_member(
         yield document.finish(_document_id(content_hash, number), shown, tap.bytes)
 
 
-def _drain(cursor: Cursor) -> None:
-    """Go to the end of the text."""
-    cursor.at = cursor.end
-    while cursor.more():
-        cursor.at = cursor.end
+def end_of_list(
+    cursor: Cursor, head: bytes, reader: ScanReader | IjsonReader, findings: Findings
+) -> Tail:
+    """Take what stands behind the list; where events follow after all, the reader goes on."""
+    if not reader.complete:
+        return Tail(b"", is_complete=False)
+    tail = take_tail(cursor, head)
+    if tail.has_events:
+        findings.add("REPAIRED_SYNTAX", event_id=reader.events_seen, example="the list goes on")
+        reader.go_on()
+    return tail
 
 
 class _Document:
@@ -212,6 +245,7 @@ class _Document:
         member: Member,
         tap: _Tap,
         index: int,
+        keep_secrets: bool,
     ) -> None:
         self._cursor = cursor
         self._findings = findings
@@ -220,6 +254,8 @@ class _Document:
         self._member = member
         self._tap = tap
         self._index = index
+        self._keep_secrets = keep_secrets
+        self._is_list = False
         self._reader_name = reader
         self._envelope: dict[str, Any] = {}
         self._held: list[EventBatch] = []
@@ -235,17 +271,22 @@ class _Document:
         head = take_head(cursor)
         self._events_of = READERS[self._reader_name](cursor, self._findings)
         self._frame = FrameBuilder(self._events_of.dictionaries)
+        self._redactor = Redactor(self._events_of.dictionaries, self._findings)
+        self._is_list = head == b"["
         start = self._tap.bytes
-        for batch in self._events_of.batches():
-            self._take(batch, self._tap.bytes - start)
-        tail, complete = take_tail(cursor, head) if self._events_of.complete else (b"", False)
-        self.is_complete = complete
-        # A compressed stream that ends early has said so already.
-        if not complete and "TRUNCATED" not in self._member.findings:
+        tail = Tail(b"", is_complete=False, has_events=True)
+        while tail.has_events:
+            for batch in self._events_of.batches():
+                self._take(batch, self._tap.bytes - start)
+            tail = end_of_list(cursor, head, self._events_of, self._findings)
+        self.is_complete = tail.is_complete
+        # A compressed stream that ends early has said so already; so has a second writer.
+        told = "TRUNCATED" in self._member.findings or "INTERLEAVED_WRITERS" in self._findings
+        if not tail.is_complete and not told:
             last = self._events_of.events_seen - 1
             self._findings.add("TRUNCATED", example=f"the text ends after event {last:,}")
         self._check_is_trace(head)
-        self._envelope = parse_envelope(head, tail, self._findings)
+        self._envelope = parse_envelope(head, tail.text, self._findings)
 
     def _check_is_trace(self, head: bytes) -> None:
         """A list without an envelope is a trace only if it holds events."""
@@ -257,8 +298,10 @@ class _Document:
             )
 
     def _take(self, batch: EventBatch, text_bytes: int) -> None:
+        if not self._keep_secrets:
+            batch = self._redactor.batch(batch)
         self._frame.add(batch)
-        self._span.add(batch, self._events_of.dictionaries["ph"].words)
+        self._span.add(batch, self._events_of.dictionaries)
         self._events += len(batch)
         if self._streaming is not None:
             self._send([batch], self._streaming)
@@ -282,8 +325,10 @@ class _Document:
         findings = self._findings
         if self._events_of.events_seen == 0:
             findings.add("NO_EVENTS")
-        envelope, secrets = redact(self._envelope)
-        findings.add("SECRET_REDACTED", secrets)
+        envelope = self._envelope
+        if not self._keep_secrets:
+            envelope = self._redactor.envelope(envelope)
+            self._redactor.examples()
         facts = about(envelope, self._events_of.dictionaries["name"].words, path)
         if facts.rank is None:
             findings.add("RANK_UNKNOWN")
@@ -295,6 +340,7 @@ class _Document:
             bytes=text_bytes,
             frame=self._frame.table(),
             envelope=envelope,
+            is_list=self._is_list,
             about=facts,
             findings=findings,
             span_ns=(self._span.start, self._span.end),
@@ -302,6 +348,6 @@ class _Document:
         )
 
 
-def envelope_text(envelope: dict[str, Any]) -> str | None:
-    """The envelope as JSON text; None if there is none."""
-    return json_text(envelope) if envelope else None
+def envelope_text(trace: ReadTrace) -> str | None:
+    """The envelope as JSON text; None for a bare list of events, which has none."""
+    return None if trace.is_list else json_text(trace.envelope)

@@ -1,7 +1,4 @@
-"""The reference reader.
-
-Ijson's streaming parser, an object an event, and `row_of` for its meaning.
-"""
+"""The reference reader: ijson's parser, an object an event, and `row_of` for its meaning."""
 
 from __future__ import annotations
 
@@ -9,22 +6,25 @@ from collections.abc import Iterator
 from typing import Any
 
 import ijson
-import numpy as np
 
 from tracehouse.findings import Findings
+from tracehouse.ingest import scanner
 from tracehouse.ingest.batches import Dictionary, EventBatch, batch_of_rows, new_dictionaries
 from tracehouse.ingest.cursor import Cursor
-from tracehouse.ingest.fields import Row, row_of
-from tracehouse.ingest.scanner import list_end
+from tracehouse.ingest.fields import Row, parsed_json, row_of
+from tracehouse.ingest.odd_events import read_event
+from tracehouse.ingest.repair import Expect, Then, is_endless, read_more, repair_at
+from tracehouse.ingest.scan_memory import ScanMemory
 
-BATCH_ROWS = 1 << 14
+_PARSER = ijson.get_backend("yajl2_c")
 
 
 class IjsonReader:
-    """Reads the event list under a cursor with ijson.
+    """Reads the event list under a cursor with ijson, the whole events of a block at a time.
 
     `batches` yields the events; afterwards `complete` says whether the list was whole.
-    `dictionaries` grow meanwhile.
+    `dictionaries` grow meanwhile. Where ijson meets a damage, the scanner tells where the damaged
+    item starts, and the repair is the same as for every reader.
     """
 
     name = "ijson"
@@ -35,72 +35,125 @@ class IjsonReader:
         self.events_seen = 0
         self._cursor = cursor
         self._findings = findings
+        self._expect = Expect.FIRST_OR_END
+        self._rows: list[Row] = []
+        self._event_ids: list[int] = []
+
+    def go_on(self) -> None:
+        """Read the events under the cursor as more of the same list."""
+        self._expect = Expect.VALUE
+        self.complete = False
 
     def batches(self) -> Iterator[EventBatch]:
         """Yield the events of the list; the cursor ends behind the list."""
-        parsed: list[Any] = ijson.sendable_list()
-        parser = ijson.get_backend("yajl2_c").items_coro(parsed, "item")
-        parser.send(b"[")
-        damaged = False
-        for piece in self._list_text():
-            try:
-                parser.send(piece)
-            except ijson.JSONError:
-                damaged = True
-            if damaged or len(parsed) >= BATCH_ROWS:
-                yield from self._take(parsed)
-            if damaged:
-                self._skip_damage(piece)
-                return
-        try:
-            parser.close()
-            self.complete = True
-        except ijson.IncompleteJSONError:
-            pass  # the list ends early: `complete` stays False
-        yield from self._take(parsed)
-
-    def _list_text(self) -> Iterator[bytes]:
-        """The text of the list, its `]` with it, a block at a time."""
         cursor = self._cursor
-        walk = np.zeros(3, np.int64)
         while True:
-            end = list_end(cursor.text, cursor.at, cursor.end, walk)
-            closed = end < cursor.end
-            piece = cursor.text[cursor.at : end + closed].tobytes()
-            cursor.at = end + closed
-            if piece:  # to the parser, an empty one is the end
-                yield piece
-            if closed or not cursor.more():
+            then = self._read_window()
+            if self._rows:
+                yield batch_of_rows(self._rows, self._event_ids, self.dictionaries)
+                self._rows.clear()
+                self._event_ids.clear()
+            if then is Then.LIST_ENDED:
+                self.complete = True
                 return
+            if then is Then.STOP or (then is Then.READ_MORE and cursor.complete):
+                cursor.skip_all()
+                return
+            if then is Then.READ_MORE:
+                read_more(cursor, self._findings, self.events_seen)
 
-    def _take(self, parsed: list[Any]) -> Iterator[EventBatch]:
-        if not parsed:
-            return
-        rows: list[Row] = []
-        event_ids: list[int] = []
-        for event_id, event in enumerate(parsed, self.events_seen):
-            if not isinstance(event, dict):
-                self._findings.add(
-                    "DROPPED_EVENT",
-                    event_id=event_id,
-                    example=f"no object: {event!r}",
-                )
-                continue
-            row = row_of(event)
-            for word in row.findings:
-                self._findings.add(word, event_id=event_id)
-            rows.append(row)
-            event_ids.append(event_id)
-        self.events_seen += len(parsed)
-        parsed.clear()
-        if rows:
-            yield batch_of_rows(rows, event_ids, self.dictionaries)
+    def _read_window(self) -> Then:
+        """Read the whole items of the text at hand, or repair the first damage in it."""
+        cursor = self._cursor
+        end, is_closed = scanner.whole_items(cursor.text, cursor.at, cursor.end)
+        parsed = self._parsed(cursor.text[cursor.at : end].tobytes())
+        if parsed is None:
+            return self._read_to_damage()
+        self._take(parsed)
+        cursor.at = end
+        if is_closed and self._expect is not Expect.VALUE:
+            cursor.at = scanner.skip_blank(cursor.text, cursor.at) + 1
+            return Then.LIST_ENDED
+        if is_closed or cursor.complete or is_endless(cursor):
+            return self._read_to_damage()
+        return Then.READ_MORE
 
-    def _skip_damage(self, piece: bytes) -> None:
-        """Stop at text that is no JSON; what stands behind it is not read yet."""
-        self._findings.add(
-            "DROPPED_EVENT", event_id=self.events_seen, example=piece[:120].decode(errors="replace")
-        )
-        self._cursor.at = self._cursor.end
-        while self._cursor.more():
-            self._cursor.at = self._cursor.end
+    def _parsed(self, items: bytes) -> list[Any] | None:
+        """Parse whole items, the separator before them with them; None if they are damaged."""
+        if b"\x0b" in items or b"\x0c" in items:
+            return None  # to ijson they are white space
+        items = items.strip(b" \t\r\n")
+        if not items:
+            return []
+        if self._expect is Expect.COMMA_OR_END:
+            if items[:1] != b",":
+                return None
+            items = items[1:]
+        try:
+            parsed = list(_PARSER.items(b"[" + items + b"]", "item"))
+        except (ijson.JSONError, ValueError):  # ValueError: a number longer than Python reads
+            return None
+        # Events may stand in a list inside the list: the repair looks.
+        return None if any(isinstance(item, list) for item in parsed) else parsed
+
+    def _read_to_damage(self) -> Then:
+        """Read up to the damage that the scanner finds, and repair it."""
+        cursor = self._cursor
+        memory = ScanMemory()
+        memory.look_at(cursor.text, cursor.at, cursor.end)
+        memory.go_to(cursor.at, self._expect.value)
+        while (result := memory.scan()) == scanner.FULL:
+            memory.make_room()
+            memory.forget_rows()
+        self._take_valid(cursor.text[cursor.at : memory.position].tobytes())
+        cursor.at = memory.position
+        self._expect = Expect(memory.expect)
+        if result == scanner.DONE:
+            return Then.LIST_ENDED
+        if result == scanner.MORE and not is_endless(cursor):
+            return Then.READ_MORE
+        found = repair_at(cursor, cursor.at, self._expect)
+        if found.then is Then.READ_MORE:
+            return found.then
+        for code, count in found.codes.items():
+            self._findings.add(code, count, self.events_seen, found.example)
+        if found.event is not None:
+            self._add(read_event(found.event, self.events_seen, self._findings))
+        self.events_seen += found.dropped
+        cursor.at = found.end
+        self._expect = found.expect
+        return found.then
+
+    def _take_valid(self, items: bytes) -> None:
+        """Take items that the scanner has found valid; a separator may stand at either end."""
+        items = items.strip(b" \t\r\n")
+        if items.endswith(b"]"):
+            items = items[:-1]  # of the list
+        items = items.strip(b" \t\r\n,")
+        parsed = self._parsed_alone(items)
+        self._take(parsed)
+
+    def _parsed_alone(self, items: bytes) -> list[Any]:
+        try:
+            return list(_PARSER.items(b"[" + items + b"]", "item"))
+        except (ijson.JSONError, ValueError):
+            return list(parsed_json(b"[" + items + b"]"))
+
+    def _take(self, parsed: list[Any]) -> None:
+        for event in parsed:
+            if isinstance(event, dict):
+                row = row_of(event)
+                for word in row.findings:
+                    self._findings.add(word, event_id=self.events_seen)
+                self._add(row)
+            else:
+                example = f"no object: {event!r}"
+                self._findings.add("DROPPED_EVENT", event_id=self.events_seen, example=example)
+                self.events_seen += 1
+        if parsed:
+            self._expect = Expect.COMMA_OR_END
+
+    def _add(self, row: Row) -> None:
+        self._rows.append(row)
+        self._event_ids.append(self.events_seen)
+        self.events_seen += 1

@@ -16,6 +16,7 @@ from tracehouse.ingest.batches import Dictionary, EventBatch, new_dictionaries, 
 from tracehouse.ingest.cursor import Cursor
 from tracehouse.ingest.fields import ARG_TEXT_KEYS, NUMBER_COLUMNS, WORD_COLUMNS, plain_text
 from tracehouse.ingest.odd_events import read_event
+from tracehouse.ingest.repair import Expect, Then, is_endless, read_more, repair_at
 from tracehouse.ingest.scan_memory import ScanMemory
 
 _TEXT_COLUMNS = frozenset(ARG_TEXT_KEYS.values())  # their words are JSON texts already
@@ -41,6 +42,13 @@ class ScanReader:
         # Per column the dictionary code of each scanner code, where two spellings of one word made
         # them differ.
         self._recoded: dict[str, list[int]] = {}
+        self._lost: list[int] = []  # for each item lost since the last batch, the rows before it
+        self._mended: dict[int, bytes] = {}  # texts of rows that were mended
+
+    def go_on(self) -> None:
+        """Read the events under the cursor as more of the same list."""
+        self._memory.go_to(0, scanner.VALUE)
+        self.complete = False
 
     def batches(self) -> Iterator[EventBatch]:
         """Yield the events of the list, in batches of up to a block.
@@ -50,37 +58,68 @@ class ScanReader:
         cursor, memory = self._cursor, self._memory
         while True:
             memory.look_at(cursor.text, cursor.at, cursor.end)
-            result = memory.scan()
+            then = self._scan()
+            cursor.at = memory.position
             rows = memory.rows
             if rows:
                 yield self._take(rows)
-            self.events_seen += rows
-            cursor.at = memory.position
-            if result == scanner.DONE:
+            self.events_seen += rows + len(self._lost)
+            self._lost.clear()
+            self._mended.clear()
+            if then is Then.LIST_ENDED:
                 self.complete = True
                 return
-            if result == scanner.BAD:
-                self._skip_damage()
+            if then is Then.STOP or (then is Then.READ_MORE and cursor.complete):
+                cursor.skip_all()
                 return
-            if result == scanner.FULL:
-                if rows < scanner.CAPACITY:
-                    memory.make_room()
-            elif not cursor.more():
-                return
+            if then is Then.READ_MORE:
+                read_more(cursor, self._findings, self.events_seen)
+            elif rows < scanner.CAPACITY:
+                memory.make_room()
 
-    def _skip_damage(self) -> None:
-        """Stop at a byte that JSON does not allow; what stands behind it is not read yet."""
-        where = self._cursor.at
-        text = self._cursor.text[where : where + 120].tobytes().decode(errors="replace")
-        self._findings.add("DROPPED_EVENT", event_id=self.events_seen, example=text)
-        self._cursor.at = self._cursor.end
-        while self._cursor.more():
-            self._cursor.at = self._cursor.end
+    def _scan(self) -> Then:
+        """Fill the records from the text at hand, through its damages.
+
+        GO_ON: records or tables are full. READ_MORE: of the text, none of which is left if the
+        cursor is complete.
+        """
+        memory = self._memory
+        while True:
+            result = memory.scan()
+            endless = result == scanner.MORE and is_endless(self._cursor, memory.position)
+            if result != scanner.BAD and not endless:
+                break
+            then = self._repair()
+            if then is not None:
+                return then
+        return {
+            scanner.MORE: Then.READ_MORE,
+            scanner.FULL: Then.GO_ON,
+            scanner.DONE: Then.LIST_ENDED,
+        }[result]
+
+    def _repair(self) -> Then | None:
+        """Repair what stands at the memory's position; None if the scan can go on at once."""
+        memory = self._memory
+        found = repair_at(self._cursor, memory.position, Expect(memory.expect))
+        if found.then is Then.READ_MORE:
+            return found.then
+        rows = memory.rows
+        if found.event is not None:
+            if not memory.scan_event(found.event):
+                return Then.GO_ON  # no room: it is repaired again in an empty batch
+            self._mended[rows] = found.event
+        event_id = self.events_seen + rows + len(self._lost)
+        for code, count in found.codes.items():
+            self._findings.add(code, count, event_id, found.example)
+        if found.dropped:
+            self._lost.append(rows)
+        memory.go_to(found.end, found.expect.value)
+        return None if found.then is Then.GO_ON else found.then
 
     def _take(self, rows: int) -> EventBatch:
         """Take the rows out of the scanner's records, with odd events read again."""
         self._decode_words()
-        first = self.events_seen
         column_of = self._memory.column
         has = column_of(scanner.HAS)
         anywhere = int(np.bitwise_or.reduce(has))
@@ -101,17 +140,30 @@ class ScanReader:
             recoded = self._recoded.get(column)
             codes[column] = found if recoded is None else np.array([*recoded, -1], np.int32)[found]
         taken = EventBatch(
-            event_id=np.arange(first, first + rows, dtype=np.int64),
+            event_id=self._event_ids(rows),
             numbers=numbers,
             codes=codes,
             args=_texts(*self._memory.args(), (has & (1 << scanner.ARGS_BIT)) != 0),
             extra=_texts(*self._memory.extra(), (has & (1 << scanner.EXTRA_BIT)) != 0),
         )
         oddness = column_of(scanner.ODDNESS)
-        if not oddness.any():
+        untimed = ~numbers["ts_ns"][1]
+        complete = self.dictionaries["ph"].find("X")
+        untimed &= codes["ph"] == complete if complete is not None else False
+        if not oddness.any() and not untimed.any():
             return taken
-        taken = self._read_again(taken, np.flatnonzero(oddness == scanner.ODD))
+        taken = self._read_again(taken, np.flatnonzero((oddness == scanner.ODD) | untimed))
         return self._without_strangers(taken, np.flatnonzero(oddness == scanner.NOT_AN_EVENT))
+
+    def _event_ids(self, rows: int) -> NDArray[np.int64]:
+        """Positions in the list: a lost item keeps its own."""
+        ids = np.arange(self.events_seen, self.events_seen + rows, dtype=np.int64)
+        if self._lost:
+            ids += np.searchsorted(np.array(self._lost), np.arange(rows), side="right")
+        return ids
+
+    def _text_of(self, row: int) -> bytes:
+        return self._mended.get(row) or self._memory.event_text(row)
 
     def _decode_words(self) -> None:
         found = self._memory.words(self._decoded)
@@ -135,7 +187,7 @@ class ScanReader:
             "DROPPED_EVENT",
             len(strangers),
             int(taken.event_id[strangers[0]]),
-            f"no object: {self._memory.event_text(int(strangers[0])).decode()}",
+            f"no object: {self._text_of(int(strangers[0])).decode()}",
         )
         keep = np.ones(len(taken), np.bool_)
         keep[strangers] = False
@@ -146,10 +198,7 @@ class ScanReader:
         if len(odd) == 0:
             return taken
         where = odd.tolist()
-        rows = [
-            read_event(self._memory.event_text(i), int(taken.event_id[i]), self._findings)
-            for i in where
-        ]
+        rows = [read_event(self._text_of(i), int(taken.event_id[i]), self._findings) for i in where]
         for column, (values, present) in taken.numbers.items():
             for i, row in zip(where, rows, strict=True):
                 present[i] = column in row.numbers

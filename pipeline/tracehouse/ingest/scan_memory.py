@@ -25,6 +25,7 @@ _NODES = 4096
 _KEY_BYTES = 1 << 18
 _WORDS = 1 << 14
 _WORD_BYTES = 1 << 20
+_LEAST_ROOM = 8 << 20  # a mended event may be several times as long as it was
 
 assert len(NUMBER_COLUMNS) <= s.MOST_NUMBERS
 assert len(WORD_COLUMNS) <= s.MOST_WORDS
@@ -55,8 +56,9 @@ class ScanMemory:
 
     def look_at(self, text: NDArray[np.uint8], at: int, end: int) -> None:
         """Let the next scan read text[at:end] into empty records."""
-        if len(self._rooms[0]) < end - at + s.PADDING:
-            size = (end - at) * 5 // 4 + s.PADDING
+        needed = max(end - at, _LEAST_ROOM) + s.PADDING
+        if len(self._rooms[0]) < needed:
+            size = needed * 5 // 4
             self._rooms = np.empty(size, np.uint8), np.empty(size, np.uint8)
         self._text = text
         state = self.state
@@ -70,6 +72,42 @@ class ScanMemory:
     def scan(self) -> int:
         """Scan on; the result of `scanner.scan`."""
         return int(s.scan(_address(self.state)))
+
+    def scan_event(self, text: bytes) -> bool:
+        """Read one event, valid JSON, from a text of its own; False if there is no room for it."""
+        state = self.state
+        room = len(self._rooms[0])
+        used = max(
+            int(state[s.ARGS_USED] - state[s.ARGS_TEXT]),
+            int(state[s.EXTRA_USED] - state[s.EXTRA_TEXT]),
+        )
+        if room - used < len(text) + s.PADDING:
+            return False
+        buffer = np.frombuffer(text + bytes(s.PADDING), np.uint8)
+        before = state[[s.TEXT, s.POSITION, s.END, s.EXPECT]]
+        rows = self.rows
+        state[s.POSITION] = _address(buffer)
+        state[s.END] = _address(buffer) + len(text)
+        state[s.EXPECT] = s.VALUE
+        self.scan()
+        state[[s.TEXT, s.POSITION, s.END, s.EXPECT]] = before
+        return self.rows == rows + 1
+
+    def forget_rows(self) -> None:
+        """Empty the records; the scan goes on where it stands."""
+        self.state[s.ROWS] = 0
+        self.state[s.ARGS_USED] = self.state[s.ARGS_TEXT]
+        self.state[s.EXTRA_USED] = self.state[s.EXTRA_TEXT]
+
+    def go_to(self, position: int, expect: int) -> None:
+        """Let the scan go on at a position of the text, expecting a separator or an item."""
+        self.state[s.POSITION] = self.state[s.TEXT] + position
+        self.state[s.EXPECT] = expect
+
+    @property
+    def expect(self) -> int:
+        """What the list goes on with: FIRST_OR_END, COMMA_OR_END or VALUE."""
+        return int(self.state[s.EXPECT])
 
     @property
     def position(self) -> int:

@@ -10,6 +10,7 @@ decompressed text.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import pyarrow as pa
 
@@ -44,15 +45,20 @@ class Table:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema, with unit and meaning as field metadata."""
-        return pa.schema(
-            pa.field(c.name, c.type, c.nullable, {"unit": c.unit, "meaning": c.meaning})
-            for c in self.columns
-        )
+        return _schema(self)
 
     @property
     def names(self) -> list[str]:
         """The column names in order."""
         return [c.name for c in self.columns]
+
+
+@cache
+def _schema(table: Table) -> pa.Schema:
+    return pa.schema(
+        pa.field(c.name, c.type, c.nullable, {"unit": c.unit, "meaning": c.meaning})
+        for c in table.columns
+    )
 
 
 def _key(name: str, type_: pa.DataType, meaning: str) -> Column:
@@ -97,7 +103,7 @@ EVENTS = Table(
             "args.External id: ties host rows (and newer GPU rows) to an op",
         ),
         Column("device", INT, "-", "args.device"),
-        Column("stream", INT, "-", "args.stream"),
+        Column("stream", INT, "-", "args.stream, or args.sycl queue"),
         Column(
             "sequence_number",
             INT,
@@ -194,12 +200,29 @@ SIGNATURES = Table(
             "input_dims",
             pa.list_(pa.list_(INT)),
             "-",
-            "shape per input; [] for a scalar or none, NULL for a list",
+            "shape per input; [] for a scalar or none, NULL for a list of tensors",
+        ),
+        Column(
+            "member_dims",
+            pa.list_(pa.list_(pa.list_(INT))),
+            "-",
+            "per input that is a list of tensors the shape of each member; NULL if not recorded",
         ),
         Column("input_types", pa.list_(TEXT), "-", "type per input as spelled in the trace"),
-        Column("input_strides", pa.list_(pa.list_(INT)), "-", "strides per input, in elements"),
+        Column(
+            "input_strides",
+            pa.list_(pa.list_(INT)),
+            "-",
+            "strides per input, in elements; NULL if not recorded, and for a list of tensors",
+        ),
         Column(
             "concrete_inputs", pa.list_(TEXT), "-", "value per input as text; empty for a tensor"
+        ),
+        Column(
+            "extra_inputs",
+            pa.list_(TEXT),
+            "-",
+            "values beyond the declared inputs, such as a compiler's constants; NULL if none",
         ),
         Column("raw", TEXT, "-", "the four args as they stood, as one JSON object"),
     ),
@@ -227,7 +250,8 @@ LAUNCHES = Table(
             "delay_ns",
             INT,
             "ns",
-            "start of the call to start of its first GPU activity; may be negative",
+            "start of the call to start of its first GPU activity; may be negative; NULL where "
+            "one is unknown, or GPU and host do not share a clock",
         ),
     ),
 )
@@ -265,10 +289,22 @@ KERNELS = Table(
     (
         _TRACE,
         _EVENT,
-        Column("device", INT, "-", "GPU ordinal within the trace"),
+        Column(
+            "rank_label",
+            WORD,
+            "-",
+            "rank in a file of merged ranks: the prefix of its process ids; else NULL",
+        ),
+        Column("device", INT, "-", "GPU ordinal within the trace (and rank_label)"),
         Column("stream", INT, "-", "stream on the device"),
         Column("category", WORD, "-", "kernel, gpu_memcpy or gpu_memset"),
         Column("kind", WORD, "-", "compute, comm, memcpy or memset"),
+        Column(
+            "collective",
+            WORD,
+            "-",
+            "collective of a kernel of kind comm, e.g. allreduce; NULL if unknown",
+        ),
         Column("name", WORD, "-", "name as it stands in the trace"),
         Column(
             "short_name",
@@ -293,9 +329,35 @@ KERNELS = Table(
             "step_id", INT, "-", "event_id of the innermost step annotation its launch starts in"
         ),
         Column("graph", FLAG, "-", "whether a graph launch started it"),
+        Column("graph_id", INT, "-", "the graph, where recorded and not 0"),
         Column("graph_node_id", INT, "-", "node of the graph, where recorded and not 0"),
         Column("bytes", INT, "bytes", "bytes moved by a copy or fill, where recorded"),
         Column("link", WORD, "-", "how it was tied: correlation, external_id or none"),
+        Column(
+            "why_unlinked",
+            WORD,
+            "-",
+            "why link is none: pre_window (launched before the recording), no_correlation, "
+            "ambiguous, or missing (its call was not recorded); else NULL",
+        ),
+    ),
+)
+
+SPANS = Table(
+    "spans",
+    "Pairs of begin and end events (ph B and E) of one thread; ops and annotations among them are "
+    "rows of those tables too.",
+    ("trace_id", "event_id"),
+    (
+        _TRACE,
+        _key("event_id", INT, "position of the begin event in the file's event list, from 0"),
+        Column("end_id", INT, "-", "event_id of the end event; NULL if the span was never closed"),
+        Column("name", WORD, "-", "name"),
+        Column("cat", WORD, "-", "category as spelled in the file"),
+        Column("process", WORD, "-", "process id, as text"),
+        Column("thread", WORD, "-", "thread id, as text"),
+        _TS,
+        Column("dur_ns", INT, "ns", "begin to end; NULL if the span was never closed"),
     ),
 )
 
@@ -329,7 +391,7 @@ TRACES = Table(
             "ns",
             "baseTimeNanoseconds: add it to ts_ns for time since 1970; NULL if absent",
         ),
-        Column("start_ns", INT, "ns", "first start of a complete event with a positive time"),
+        Column("start_ns", INT, "ns", "first start of a complete event whose times are known"),
         Column("end_ns", INT, "ns", "last end of such an event"),
         Column("analysed_at", pa.timestamp("us", "UTC"), "-", "when it was analysed"),
         Column("pipeline_version", TEXT, "-", "version of Tracehouse that analysed it"),
@@ -361,15 +423,17 @@ ISSUES = Table(
 
 TABLES: dict[str, Table] = {
     table.name: table
-    for table in (TRACES, ISSUES, EVENTS, OPS, SIGNATURES, LAUNCHES, ANNOTATIONS, KERNELS)
+    for table in (TRACES, ISSUES, EVENTS, OPS, SIGNATURES, LAUNCHES, ANNOTATIONS, KERNELS, SPANS)
 }
 
-# What the linker needs of an event beside its stored columns: the inputs of an op, as compact JSON
-# text.
+# What the linker needs of an event beside its stored columns, as compact JSON text: the inputs of
+# an op, and args.Collective name.
 SIGNATURE_TEXTS = ("input_dims", "input_types", "input_strides", "concrete_inputs")
+FRAME_TEXTS = (*SIGNATURE_TEXTS, "collective_name")
 
 FRAME_COLUMNS = (
     "event_id",
+    "ph",
     "cat",
     "name",
     "pid",
@@ -382,14 +446,16 @@ FRAME_COLUMNS = (
     "stream",
     "sequence_number",
     "bytes",
+    "graph_id",
     "graph_node_id",
-    *SIGNATURE_TEXTS,
+    *FRAME_TEXTS,
 )
 FRAME_SCHEMA = pa.schema(
-    [EVENTS.schema.field(n) for n in FRAME_COLUMNS if n not in SIGNATURE_TEXTS]
-    + [pa.field(n, WORD) for n in SIGNATURE_TEXTS]
+    [EVENTS.schema.field(n) for n in FRAME_COLUMNS if n not in FRAME_TEXTS]
+    + [pa.field(n, WORD) for n in FRAME_TEXTS]
 )
 """The frame.
 
-Complete events (ph X) of an analysed category, in file order, with dictionary-encoded words.
+Complete events (ph X) of an analysed category and the begin and end events (ph B, E) of any, in
+file order, with dictionary-encoded words.
 """

@@ -1,7 +1,8 @@
-"""The blank warehouse: every table, view and comment, and no rows; made once, then copied and filled.
+"""The blank warehouse: every table, view and comment, and no rows.
 
-To make the catalogue with its comments costs several times what it costs to fill it. What differs
-from one warehouse to the next, the Parquet files behind a view, stands in a macro that the view reads.
+It is made once, then copied and filled: to make the catalogue with its comments costs several times
+what it costs to fill it. What differs from one warehouse to the next, the Parquet files behind a
+view, stands in a macro that the view reads.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from tracehouse import __version__
 from tracehouse.warehouse.catalogue import Relation, relations
 from tracehouse.warehouse.connection import open_file
 from tracehouse.warehouse.views import comment
-
 
 # Beside the compiled routines, which live and go with the code just so.
 _KEPT = Path(__file__).parent / "__pycache__"

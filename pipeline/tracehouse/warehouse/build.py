@@ -13,8 +13,9 @@ import pyarrow as pa
 from tracehouse.storage import durable
 from tracehouse.storage.manifest import LakeState, load_state
 from tracehouse.warehouse.blank import copy_blank, no_rows, quoted_text, rows_macro
-from tracehouse.warehouse.catalogue import FILES, Relation, relations
+from tracehouse.warehouse.catalogue import ADDED_ROWS, FILES, Relation, relations
 from tracehouse.warehouse.connection import attached, open_session
+from tracehouse.warehouse.views import load_views
 
 WAREHOUSE = "warehouse.duckdb"
 
@@ -83,7 +84,11 @@ def _rows(relation: Relation, out: Path, state: LakeState) -> str:
             f"SELECT {names} FROM ({stored}) AS stored"
             " LEFT JOIN _trace_paths AS paths ON paths.trace_id = stored.trace_id"
         )
-    return f"SELECT {_names(relation)} FROM ({stored_rows(relation, out, state)})"
+    rows = f"SELECT {_names(relation)} FROM ({stored_rows(relation, out, state)})"
+    if relation.name in ADDED_ROWS:
+        added = next(v for v in load_views("warehouse") if v.name == ADDED_ROWS[relation.name])
+        return f"{rows} UNION ALL SELECT {_names(relation)} FROM ({added.query})"
+    return rows
 
 
 def stored_rows(

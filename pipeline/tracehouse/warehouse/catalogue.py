@@ -33,6 +33,9 @@ _TRACE_PATH = (
 
 _COPIED = {"traces": "path, trace_id", "issues": "trace_id, code"}
 _STAYS_IN_LAKE = frozenset({"idle_gaps"})
+# What only the whole archive can tell: views of sql/warehouse whose rows a table gets beside those
+# of the lake, from tables that are filled before it.
+ADDED_ROWS = {"checks": "_rank_checks", "issues": "_rank_issues"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def test_local_work(name):
         (Category.KERNEL, "__amd_rocclr_copyBuffer.kd", Kind.MEMCPY),
         (Category.KERNEL, "__amd_rocclr_copyBufferRectAligned", Kind.MEMCPY),
         (Category.KERNEL, "MEMORY_COPY_DEVICE_TO_HOST", Kind.MEMCPY),
-        (Category.KERNEL, "__amd_rocclr_fillBufferAligned", Kind.COMPUTE),
+        (Category.KERNEL, "__amd_rocclr_fillBufferAligned", Kind.MEMSET),
         (Category.KERNEL, "my__amd_rocclr_copyBuffer", Kind.COMPUTE),
     ],
 )

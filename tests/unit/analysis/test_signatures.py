@@ -80,7 +80,8 @@ def test_lists_of_tensors_have_no_shape():
 
 def test_more_values_than_inputs_stay():
     row = one("[[64],[]]", '["float","Scalar"]', None, '["","4","128"]')  # F59
-    assert row["concrete_inputs"] == ["", "4", "128"]
+    assert row["concrete_inputs"] == ["", "4"]
+    assert row["extra_inputs"] == ["128"]
     assert row["input_strides"] is None
 
 
@@ -112,8 +113,8 @@ def test_odd_dims(dims, parsed):
 
 
 def test_odd_types_and_values():
-    row = one(None, '[["float"],null,"int"]', None, '[4,true,null,[1,2],"\\ud800",""]')
-    assert row["input_types"] == [None, None, "int"]
+    row = one(None, '[["float"],null,"int","","",""]', None, '[4,true,null,[1,2],"\\ud800",""]')
+    assert row["input_types"] == [None, None, "int", "", "", ""]
     assert row["concrete_inputs"] == ["4", "true", None, "[1, 2]", "?", ""]
 
 

@@ -9,7 +9,7 @@ from reference import nesting as reference
 from reference.frames import call, frame, kernel, op
 
 from tracehouse.analysis.link import link
-from tracehouse.compute import intervals, linking, nesting, subtree
+from tracehouse.compute import intervals, linking, nesting, pairing, subtree
 from tracehouse.compute.nesting import innermost, nest
 from tracehouse.findings import Findings
 
@@ -124,6 +124,7 @@ def test_innermost_equals_reference(spans, moments):
 def test_each_routine_is_compiled_for_one_set_of_types():
     # other tests may have run first: the types are those of the callers, int64 and bool throughout
     events = [op("aten::mm", 0, 9), call("cudaLaunchKernel", 1, 1, 4), kernel("k", 3, 2, 4)]
+    events.append({"ph": "B", "pid": 5, "tid": 5, "ts": 1})
     link(frame(events), "0" * 16, findings=Findings())
     routines = (
         nesting.nest,
@@ -131,6 +132,8 @@ def test_each_routine_is_compiled_for_one_set_of_types():
         linking.innermost_calls,
         intervals.union_by_group,
         intervals.overlaps_earlier,
+        intervals.clip_overflow,
+        pairing.pair_ends,
         subtree.subtree_union,
         subtree.add_to_parents,
     )

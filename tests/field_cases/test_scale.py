@@ -1,0 +1,56 @@
+"""field_cases J: large events and many rows."""
+
+from __future__ import annotations
+
+import pytest
+from case_file import both_readers, busy_ns, codes, column, read_events
+from tracegen import Trace
+
+import tracehouse
+
+
+@both_readers
+@pytest.mark.parametrize("text", ["x", "é", "\\n"])
+def test_f68_an_event_above_the_limit(tmp_path, reader, text, monkeypatch):
+    # Limits a thousandth of the real ones: an event of 100 kB where 64 kB are allowed.
+    monkeypatch.setattr("tracehouse.ingest.oversize.LONGEST_EVENT", 64 << 10)
+    monkeypatch.setattr("tracehouse.ingest.oversize.CUT_ABOVE", 1 << 10)
+    monkeypatch.setattr("tracehouse.ingest.oversize.KEEP", 100)
+    monkeypatch.setattr("tracehouse.ingest.containers.BLOCK_LENGTH", 10_000)
+    monkeypatch.setattr("tracehouse.ingest.containers._SHORTEST_BLOCK", 10_000)
+    long = text * 100_000
+    trace = read_events(
+        tmp_path,
+        '{"ph":"X","cat":"kernel","name":"a","pid":0,"tid":7,"ts":1,"dur":2,"args":{"stream":7}},\n'
+        f'{{"ph":"X","cat":"kernel","name":"b","pid":0,"tid":7,"ts":5,"args":{{"s":"{long}",'
+        '"stream":9},"dur":2},\n'
+        '{"ph":"X","cat":"kernel","name":"c","pid":0,"tid":7,"ts":9,"dur":2,"args":{"stream":7}}',
+        reader,
+    )
+    assert codes(trace)["OVERSIZE_EVENT"] == 1
+    assert column(trace.kernels, "name") == ["a", "b", "c"]
+    assert column(trace.kernels, "stream") == [7, 9, 7]
+    assert busy_ns(trace) == 6_000
+    assert len(column(trace.events, "args")[1]) < 200
+    assert not codes(trace).keys() & {"TRUNCATED", "DROPPED_EVENT"}
+
+
+@both_readers
+def test_f69_python_frames_change_nothing(tmp_path, reader):
+    def drawn(frames: bool) -> Trace:
+        trace = Trace().op("aten::mm", 0, 50)
+        if frames:
+            for i in range(200):
+                trace.frame(f"f.py({i}): go", i % 40, 9)
+        return trace.launch(5, 4, correlation=1).kernel("gemm", 10, 20, correlation=1)
+
+    columns = ["name", "ts_ns", "dur_ns", "link", "device", "stream"]
+    with_frames, without = (
+        tracehouse.read(drawn(frames).write(tmp_path / f"{frames}.json"), reader=reader)
+        for frames in (True, False)
+    )
+    assert with_frames.kernels.select(columns).equals(without.kernels.select(columns))
+    assert with_frames.trace_timeline.column("busy_ns").equals(
+        without.trace_timeline.column("busy_ns")
+    )
+    assert column(with_frames.op_summary, "direct_kernel_time_ns") == [20_000]
