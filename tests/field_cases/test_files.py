@@ -94,7 +94,11 @@ def test_f04_documents_one_after_the_other(tmp_path, reader):
     assert len({row["trace_id"] for row in found.values()}) == 2
 
 
-@pytest.mark.parametrize("content", [gzip.compress(b""), b"", b" \n\t "])
+@pytest.mark.parametrize(
+    "content",
+    [gzip.compress(b"", mtime=0), b"", b" \n\t "],
+    ids=["empty gzip", "no bytes", "blanks"],
+)
 def test_f05_nothing_inside(tmp_path, content):
     found = outcome(tmp_path, {"a.json": content})
     assert shown(found["a.json"])[0] == "rejected"
