@@ -6,9 +6,9 @@
 --   trace_id        VARCHAR  -    trace the row belongs to
 --   name            VARCHAR  -    name of the kernel, copy or fill, as it stands in the trace
 --   kind            VARCHAR  -    compute, comm, memcpy or memset
---   short_name      VARCHAR  -    name without return type, namespaces, template and call arguments
 --   count           BIGINT   -    GPU activities of this name
 --   time_ns         BIGINT   ns   their durations, summed
+--   short_name      VARCHAR  -    name without return type, namespaces, template and call arguments
 --   mean_ns         DOUBLE   ns   mean duration
 --   median_ns       DOUBLE   ns   median duration
 --   min_ns          BIGINT   ns   shortest duration
@@ -62,9 +62,9 @@ SELECT
     trace_id,
     name,
     kind,
-    short_name,
     count,
     time_ns,
+    short_name,
     mean_ns,
     median_ns,
     min_ns,

@@ -7,9 +7,9 @@
 --   name                   VARCHAR  -    op; else launch call; else `(no op)`
 --   category               VARCHAR  -    category of the op; `launch`; `(no op)`
 --   count                  BIGINT   -    calls that launched GPU work; activities for `(no op)`
---   kernel_count           BIGINT   -    GPU activities they launched directly
---   direct_kernel_time_ns  BIGINT   ns   union of these activities, per call, summed
+--   direct_kernel_time_ns  BIGINT   ns   union of the activities they launched, per call, summed
 --   kernel_time_ns         BIGINT   ns   union of all activities below, per call, summed
+--   kernel_count           BIGINT   -    GPU activities they launched directly
 --   mean_ns                DOUBLE   ns   mean of direct_kernel_time_ns per call
 --   median_ns              DOUBLE   ns   median of direct_kernel_time_ns per call
 --   min_ns                 BIGINT   ns   smallest direct_kernel_time_ns of a call
@@ -69,9 +69,9 @@ SELECT
     name,
     category,
     count,
-    kernel_count,
     direct_kernel_time_ns,
     kernel_time_ns,
+    kernel_count,
     mean_ns,
     median_ns,
     min_ns,

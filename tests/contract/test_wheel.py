@@ -42,8 +42,7 @@ def site(wheel, tmp_path_factory) -> Path:
 @pytest.fixture
 def outside(site, tmp_path):
     """Return a function that runs a command on the installed wheel outside the checkout."""
-    # What is tested is which files are found; compiling the routines anew would take half a minute.
-    environment = {**os.environ, "PYTHONPATH": str(site), "NUMBA_DISABLE_JIT": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(site)}
     return lambda *arguments: run(list(arguments), cwd=tmp_path, env=environment).stdout
 
 
@@ -59,7 +58,12 @@ def test_everything_of_the_package_is_inside(repo_root, wheel):
         f"tracehouse/{path.relative_to(repo_root)}" for path in (repo_root / "sql").rglob("*.sql")
     }
     assert sql
-    assert sources | sql | {"tracehouse/data/op_categories.csv"} <= inside
+    arch = {
+        f"tracehouse/{path.relative_to(repo_root)}"
+        for path in (repo_root / "data" / "arch").glob("*.json")
+    }
+    assert arch
+    assert sources | sql | arch | {"tracehouse/data/op_categories.csv"} <= inside
 
 
 def test_nothing_else_is_inside(wheel):
@@ -77,8 +81,7 @@ def test_schema_runs_outside(outside, site):
 def test_analyze_runs_outside(outside, repo_root):
     sample = repo_root / "data" / "samples" / "training.json.gz"
     tracehouse = [sys.executable, "-m", "tracehouse"]
-    # The scanner runs compiled only; the reference reader needs no numba.
-    options = ("--reader", "ijson", "--workers", "1")
+    options = ("--workers", "1")
     outside(*tracehouse, "analyze", str(sample), "-o", "out", *options)
     rows = outside(*tracehouse, "sql", "out", "SELECT status FROM traces", "--format", "csv")
     assert rows == "status\nok\n"

@@ -2,11 +2,45 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from case_file import both_readers, busy_ns, codes, column, read_events
 from tracegen import Trace
 
 import tracehouse
+from tracehouse.findings import Findings
+from tracehouse.ingest.read import read_file
+
+
+def test_f67_a_file_is_streamed(tmp_path, monkeypatch):
+    # 200 MB of events against the memory of Python and numpy at its peak: blocks and batches only.
+    event = (
+        b'{"ph":"X","cat":"python_function","name":"f","pid":5,"tid":5,"ts":1,"dur":1,'
+        b'"args":{"x":"%s"}}' % (b"y" * 900)
+    )
+    count = 200_000
+    path = tmp_path / "large.json"
+    with path.open("wb") as file:
+        file.write(b'{"traceEvents":[' + event)
+        for _ in range(count // 1_000):
+            file.write(b",".join([b"", *[event] * 1_000]))
+        file.write(b"]}")
+    monkeypatch.setattr("tracehouse.ingest.read.HOLD_BYTES", 1 << 20)
+    rows = []
+    tracemalloc.start()
+    [trace] = read_file(
+        str(path),
+        reader="scan",
+        sink=lambda table: rows.append(table.num_rows),
+        wanted=lambda _: True,
+        findings=Findings(),
+    )
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert trace.events == sum(rows) == count + 1
+    assert len(rows) > 10
+    assert peak < path.stat().st_size * 0.5
 
 
 @both_readers

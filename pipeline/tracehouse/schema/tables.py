@@ -369,11 +369,11 @@ TRACES = Table(
         _TRACE,
         Column("status", WORD, "-", "ok, repaired, partial or rejected"),
         Column("reason", TEXT, "-", "why the status is not ok"),
-        Column("bytes", INT, "bytes", "length of the decompressed text"),
         Column("events", INT, "-", "events read"),
         Column("kernels", INT, "-", "rows of `kernels` of category kernel"),
         Column("gpu_events", INT, "-", "rows of `kernels`: kernels, copies and fills"),
         Column("ops", INT, "-", "op calls"),
+        Column("bytes", INT, "bytes", "length of the decompressed text"),
         Column(
             "framework",
             TEXT,
