@@ -33,7 +33,7 @@ class Column:
     nullable: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)  # each is one of its kind: hashed by identity
 class Table:
     """One stored table: what a row is, its key and its columns."""
 
