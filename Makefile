@@ -26,12 +26,13 @@ $(VENV)/.ready: pyproject.toml
 warm: $(VENV)/.warm ## compile the numba routines, once per change of the code
 
 $(VENV)/.warm: $(VENV)/.ready $(shell find pipeline -name '*.py' -o -name '*.sql')
+	@echo 'Compiling the routines, once: about half a minute.'
 	@rm -rf $(VENV)/warm-up
 	@$(BIN)/tracehouse analyze data/samples -o $(VENV)/warm-up --workers 1 > /dev/null
 	@rm -rf $(VENV)/warm-up
 	@touch $@
 
-analyze: setup ## analyse TRACES (data/samples) into the warehouse OUT (warehouse)
+analyze: warm ## analyse TRACES (data/samples) into the warehouse OUT (warehouse)
 	@$(BIN)/tracehouse analyze $(TRACES) -o $(OUT)
 
 test: warm ## run every test

@@ -24,30 +24,31 @@ HOST_CATEGORIES = frozenset(
     {Category.CPU_OP, Category.RUNTIME, Category.DRIVER, Category.USER_ANNOTATION}
 )
 
-# Old and vendor spellings, lower-cased (field_cases F25).
+# Old and vendor spellings, lower-cased (field_cases F25). Further vendors' calls end likewise.
 _SPELLINGS = {
     "operator": Category.CPU_OP,
     "runtime": Category.RUNTIME,
-    "hip_runtime": Category.RUNTIME,
-    "xpu_runtime": Category.RUNTIME,
-    "privateuse1_runtime": Category.RUNTIME,
-    "mtia_runtime": Category.RUNTIME,
     "driver": Category.DRIVER,
-    "hip_driver": Category.DRIVER,
-    "xpu_driver": Category.DRIVER,
-    "privateuse1_driver": Category.DRIVER,
     "memcpy": Category.MEMCPY,
     "memset": Category.MEMSET,
     **{c.value: c for c in Category},
 }
+_VENDORS_CALLS = (("_runtime", Category.RUNTIME), ("_driver", Category.DRIVER))
 
 
 def canonical_category(text: str | None) -> Category | None:
     """Return the canonical category of a category as spelled in a file.
 
-    None if the analysis has no use for it.
+    None if the analysis has no use for it. Of a list, as the format allows (`kernel,gpu`), the
+    first word that says something counts.
     """
-    return None if text is None else _SPELLINGS.get(text.strip().lower())
+    words = [] if text is None else [word.strip() for word in text.lower().split(",")]
+    return next((found for word in words if (found := _canonical(word)) is not None), None)
+
+
+def _canonical(word: str) -> Category | None:
+    vendors = (category for suffix, category in _VENDORS_CALLS if word.endswith(suffix))
+    return _SPELLINGS.get(word) or next(vendors, None)
 
 
 class Kind(StrEnum):
@@ -92,4 +93,4 @@ class Status(StrEnum):
     REJECTED = "rejected"
 
 
-GRAPH_LAUNCH = re.compile(r"^(cuda|hip|cu)GraphLaunch", re.ASCII)
+GRAPH_LAUNCH = re.compile(r"^[a-z]+GraphLaunch", re.ASCII)  # cuda, cu, hip and others

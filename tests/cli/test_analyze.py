@@ -85,7 +85,8 @@ def test_an_unfinished_file_is_passed_over_and_counted(tracehouse, archive, tmp_
     (folder / "half.json.tmp").write_text("{")
     result = tracehouse("analyze", folder, "-o", tmp_path / "out")
     assert result.returncode == 0
-    assert "passed over, unfinished or hidden: 1\n1 files: " in result.stderr
+    assert "TEMP_SKIPPED: 1 unfinished files passed over: " in result.stderr
+    assert "half.json.tmp\n1 files: " in result.stderr
 
 
 @pytest.mark.parametrize(

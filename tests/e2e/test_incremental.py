@@ -218,3 +218,20 @@ def test_any_history_ends_where_a_first_run_would(tmp_path, seed):
     analyse(folder, out=out, prune=True)
     analyse(folder, out=fresh)
     assert contents(out) == contents(fresh)
+
+
+def test_a_lake_of_mostly_dead_rows_is_compacted(tmp_path):
+    # Two files in a part of their own each night; both change twice: 4 dead traces against 2.
+    folder, out = tmp_path / "in", tmp_path / "out"
+    for night in range(3):
+        drawn(10 + night).write(folder / "a.json")
+        drawn(20 + night).write(folder / "b.json")
+        analyse(folder, out=out)
+    fresh = tmp_path / "fresh"
+    analyse(folder, out=fresh)
+    assert contents(out) == contents(fresh)
+    # Nothing but the last night is named; what compaction left over goes with the next run.
+    analyse(folder, out=out)
+    assert len(manifests(out)) == 1
+    assert len(list((out / "lake" / "kernels").iterdir())) == 1
+    assert contents(out) == contents(fresh)

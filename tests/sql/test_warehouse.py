@@ -303,7 +303,7 @@ def test_refresh_follows_a_moved_folder(tmp_path):
     commit_part(before, write_part(before, "part-000001", tables_of(A), [entry("/a", A)]))
     refresh(before)
     before.rename(after)
-    with Warehouse(after) as moved, pytest.raises(duckdb.Error):
+    with Warehouse(after) as moved, pytest.raises(UsageError, match="refresh"):
         moved.table("kernels")
     refresh(after)
     with Warehouse(after) as warehouse:
@@ -353,3 +353,15 @@ def test_an_unknown_table_names_those_there_are(out, name):
     with Warehouse(out) as warehouse, pytest.raises(UsageError, match="no table") as caught:
         warehouse.table(name)
     assert "kernel_summary" in caught.value.hint
+
+
+def test_rows_are_taken_the_arrow_way_and_the_duckdb_way(out):
+    with Warehouse(out) as warehouse:
+        rows = warehouse.sql("SELECT * FROM (VALUES (1, 'a'), (2, NULL), (3, 'c')) t(n, word)")
+        assert rows.to_pylist()[1] == {"n": 2, "word": None}
+        assert rows["word"].to_pylist() == ["a", None, "c"]
+        assert (len(rows), rows.num_rows) == (3, 3)
+        assert pa.table(rows).equals(rows.arrow())
+        assert rows.fetchone() == (1, "a")
+        assert rows.fetchall() == [(2, None), (3, "c")]
+        assert (rows.fetchone(), rows.fetchall()) == (None, [])

@@ -16,6 +16,7 @@ from tracehouse.compute.intervals import clip_overflow, overlaps_earlier
 _RELATIVE_NS = 10**9 * 1_000  # a trace in which all GPU starts lie above is no relative one (F39)
 _OVERFLOW_NS = 1_000_000  # how far an activity may run over the next one's start (F45)
 _APART_NS = 3_600 * 10**9  # two ranges further apart are on two clocks (F43)
+_FAR_APART_NS = 24 * _APART_NS  # no launch waits for so long
 
 
 def without_clock(frame: Frame, activities: Ints) -> tuple[Frame, Ints]:
@@ -89,3 +90,8 @@ def clocks_differ(frame: Frame, host: Ints, activities: Ints) -> bool:
         ranges.append((int(frame.start.values[rows].min()), int(frame.end[rows].max())))
     (host_start, host_end), (gpu_start, gpu_end) = ranges
     return max(gpu_start - host_end, host_start - gpu_end) > _APART_NS
+
+
+def are_apart(some: Ints, others: Ints) -> Mask:
+    """Tell which pairs of times are too far apart to be of one clock; differences may overflow."""
+    return np.abs(some.astype(np.float64) - others) > _FAR_APART_NS

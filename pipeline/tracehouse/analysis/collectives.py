@@ -11,7 +11,7 @@ import numpy as np
 from tracehouse.analysis.columns import Ints, Words, pick, read_words, spread
 from tracehouse.analysis.frame import Frame
 from tracehouse.analysis.host import around
-from tracehouse.analysis.launches import Launches, ops_by_external_id
+from tracehouse.analysis.launches import Launches, ops_by_external_id, ops_of_calls
 
 # Words of collectives as they stand in `Collective name`, without `_` and in lower case. A name
 # such as `_allgather_base` or `allreduce_coalesced` holds the word.
@@ -70,7 +70,7 @@ def collectives(frame: Frame, ops: Ints, launches: Launches, activities: Ints) -
     named = ops[stated.codes[ops] >= 0]
     if len(named):
         by_call = around(frame, frame.thread, named, launches.rows)
-        by_id = ops_by_external_id(frame, named, launches.rows)
+        by_id = ops_of_calls(frame, named, launches.rows)
         rows = pick(np.where(by_call >= 0, by_call, by_id), launches.launch)
         own = ops_by_external_id(frame, named, activities)
         own[launches.ambiguous] = -1

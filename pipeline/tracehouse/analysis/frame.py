@@ -21,13 +21,14 @@ from tracehouse.analysis.columns import (
     read_words,
 )
 from tracehouse.analysis.gpu_names import actual_category
-from tracehouse.vocab import Category, canonical_category
+from tracehouse.vocab import GPU_CATEGORIES, Category, canonical_category
 
 CATEGORIES = tuple(Category)
 _CODE = {category: code for code, category in enumerate(CATEGORIES)}
 _LATEST = np.iinfo(np.int64).max - 2**32  # leaves room for tolerances
-_PREFIX = re.compile(r"\[([^\]]+)\]")  # merged ranks: "[TP00-DP01] 83" (field_cases F64)
-_LAST_NUMBER = re.compile(r"(?:.*\s)?(\d{1,18})", re.DOTALL)
+# Merged ranks: "[TP00-DP01] 83" (field_cases F64), "rank1 83", "83 (rank 1)".
+_RANK = re.compile(r"^\[([^\]]+)\]|(?<![a-z])(rank[ _:#-]?\d+)", re.IGNORECASE)
+_LAST_NUMBER = re.compile(r"(?:.*(?:\s|\w[:#/_]))?(\d{1,18})", re.DOTALL)  # "stream 7", "GPU:0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +48,20 @@ class Frame:
     tid: Words
     thread: Ints  # number of (pid, tid)
     process: Ints  # number of pid
-    rank: Ints  # number of the prefix of pid, 0 for none
-    ranks: list[str]  # the prefixes from number 1 on, without their brackets
+    rank: Ints  # number of the rank that pid names, 0 for none
+    ranks: list[str]  # what pids call ranks from number 1 on, without brackets
     start: Integers
     dur: Integers
     end: Ints
     is_timed: Mask
-    correlation: Ints  # join key of args.correlation within the rank, 0 for none
-    external_id: Ints  # join key of args.External id within the rank, 0 for none
+    correlation: Ints  # join key of args.correlation within the rank or process, 0 for none
+    external_id: Ints  # join key of args.External id within the rank or process, 0 for none
     device: Integers  # args.device, else the number in pid (F64); means something on the GPU only
     stream: Integers  # args.stream, else the number in tid (F29); likewise
 
     def rows(self, *categories: Category) -> Ints:
         """Return the rows of some categories."""
-        wanted = np.zeros(len(CATEGORIES) + 1, dtype=np.bool_)  # the last stands for none
-        wanted[[_CODE[c] for c in categories]] = True
-        return np.flatnonzero(wanted[self.category])
+        return _rows(self.category, *categories)
 
     def integers(self, name: str, rows: Ints) -> Integers:
         """Return an integer column of some rows."""
@@ -85,10 +84,12 @@ def read_frame(table: pa.Table) -> Frame:
     length = np.where(is_timed, dur.values, 0)
     rank, ranks = _ranks(pid)
     process = np.where(start.known, pid.codes, len(pid.values)).astype(np.int64)
+    category = _categories(read_words(table, "cat"), name)
+    scope = _join_scope(category, pid, rank)
     return Frame(
         table=table,
         event_id=read_integers(table, "event_id").values,
-        category=_categories(read_words(table, "cat"), name),
+        category=category,
         name=name,
         pid=pid,
         tid=tid,
@@ -100,9 +101,11 @@ def read_frame(table: pa.Table) -> Frame:
         dur=dur,
         end=start.values + np.clip(_LATEST - np.maximum(start.values, 0), 0, length),
         is_timed=is_timed,
-        correlation=_join_key(read_integers(table, "correlation"), rank),
-        external_id=_join_key(read_integers(table, "external_id"), rank),
-        device=_else_number(read_integers(table, "device"), pid),
+        correlation=_join_key(read_integers(table, "correlation"), scope),
+        external_id=_join_key(read_integers(table, "external_id"), scope),
+        device=_else_number(
+            read_integers(table, "device"), Words(pid.codes, [_RANK.sub("", w) for w in pid.values])
+        ),
         stream=_else_number(read_integers(table, "stream"), tid),
     )
 
@@ -113,9 +116,9 @@ def _per_word(words: Words, results: Sequence[int], absent: int) -> Ints:
 
 
 def _ranks(pid: Words) -> tuple[Ints, list[str]]:
-    """Number the prefixes that a merged file gives its ranks' process ids; 0 is no prefix."""
-    matches = [_PREFIX.match(word) for word in pid.values]
-    prefixes = [match[1] if match else "" for match in matches]
+    """Number the ranks that the process ids of a merged file name; 0 is none."""
+    matches = [_RANK.search(word) for word in pid.values]
+    prefixes = [match[1] or match[2] if match else "" for match in matches]
     number = {prefix: i for i, prefix in enumerate(dict.fromkeys(["", *prefixes]))}
     return _per_word(pid, [number[prefix] for prefix in prefixes], 0), list(number)[1:]
 
@@ -131,13 +134,32 @@ def _categories(cat: Words, name: Words) -> NDArray[np.int8]:
     return category.astype(np.int8)
 
 
-def _join_key(column: Integers, rank: Ints) -> Ints:
-    """Return a key that is equal for equal ids of one rank; 0 where the id is none (F51)."""
+def _rows(category: NDArray[np.int8], *categories: Category) -> Ints:
+    wanted = np.zeros(len(CATEGORIES) + 1, dtype=np.bool_)  # the last stands for none
+    wanted[[_CODE[c] for c in categories]] = True
+    return np.flatnonzero(wanted[category])
+
+
+def _join_scope(category: NDArray[np.int8], pid: Words, rank: Ints) -> Ints:
+    """Number what the ids of each row are unique in: the rank, and the process where it is known.
+
+    The pid of GPU activities is a device as a rule, which says nothing of the process. It is the
+    process if every one of them has that of a recorded call.
+    """
+    on_gpu, _ = pid.take(_rows(category, *GPU_CATEGORIES)).used()
+    callers, _ = pid.take(_rows(category, Category.RUNTIME, Category.DRIVER)).used()
+    if len(on_gpu) < 2 or not np.isin(on_gpu, callers).all():
+        return rank
+    return pid.codes.astype(np.int64) + 1  # it holds the rank too
+
+
+def _join_key(column: Integers, scope: Ints) -> Ints:
+    """Return a key that is equal for equal ids of one scope; 0 where the id is none (F51)."""
     ids = np.where(column.known & (column.values > 0), column.values, 0)
-    if not rank.any():
+    if not scope.any():
         return ids
     number, distinct = numbered(ids)
-    return np.where(ids > 0, rank * len(distinct) + number + 1, 0)
+    return np.where(ids > 0, scope * len(distinct) + number + 1, 0)
 
 
 def _else_number(given: Integers, words: Words) -> Integers:

@@ -42,15 +42,25 @@ class Nesting:
         return self.by_place(pick(self.order, self.parent))
 
 
-def call_order(group: Ints, start: Ints, end: Ints) -> Ints:
-    """Sort spans by (group, start, end descending, event order): parents before children."""
-    return np.lexsort((-end, start, group))
+def call_order(frame: Frame, group: Ints, rows: Ints) -> Ints:
+    """Sort rows by (group, start, end descending, External id, event order).
+
+    So parents come before children. External ids of ops rise with their starts: they tell which of
+    two ops of equal times is the parent, wherever they stand in the file. `group` is of the rows.
+    """
+    start, end = frame.start.values[rows], frame.end[rows]
+    order = np.lexsort((-end, start, group))
+    columns = (group, start, end)
+    equal = [column[order[1:]] == column[order[:-1]] for column in columns]
+    if not np.logical_and.reduce(equal).any():
+        return order
+    return np.lexsort((frame.integers("external_id", rows).values, -end, start, group))
 
 
 def nest_rows(frame: Frame, rows: Ints) -> Nesting:
     """Nest rows of the frame on their threads (or streams)."""
     thread, start, end = frame.thread[rows], frame.start.values[rows], frame.end[rows]
-    order = call_order(thread, start, end)
+    order = call_order(frame, thread, rows)
     leaf = ~frame.is_timed[rows]
     columns = nest(thread[order], start[order], end[order], leaf[order], TOLERANCE_NS)
     return Nesting(order, *columns)
@@ -63,7 +73,7 @@ def around(frame: Frame, group: Ints, spans: Ints, moments: Ints) -> Ints:
     frame, -1 where none is around.
     """
     start, end = frame.start.values, frame.end
-    spans = spans[call_order(group[spans], start[spans], end[spans])]
+    spans = spans[call_order(frame, group[spans], spans)]
     order = np.lexsort((start[moments], group[moments]))
     moments = moments[order]
     found = innermost(group[spans], start[spans], end[spans], group[moments], start[moments])

@@ -6,18 +6,22 @@ spaces of numbers, and are never compared with each other (field_cases F50).
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from tracehouse.analysis.columns import Ints, Mask, distinct_rows, pick, places
-from tracehouse.analysis.frame import Frame
+from tracehouse.analysis.columns import Ints, Mask, distinct_rows, numbered, pick, places
+from tracehouse.analysis.frame import CATEGORIES, Frame
 from tracehouse.analysis.host import TOLERANCE_NS, around
 from tracehouse.compute.linking import innermost_calls
-from tracehouse.vocab import GRAPH_LAUNCH, Link, Unlinked
+from tracehouse.vocab import GRAPH_LAUNCH, Category, Link, Unlinked
 
 LINKS = (Link.NONE, Link.CORRELATION, Link.EXTERNAL_ID)
 UNLINKED = tuple(Unlinked)
+# Calls that start GPU work, as their names say; they need not, where an id is theirs alone.
+_STARTS_WORK = re.compile(r"launch|memcpy|memset|copy|fill|enqueue|exec", re.IGNORECASE)
 _HIGHEST = np.iinfo(np.int64).max
 
 
@@ -48,31 +52,68 @@ def find_launches(frame: Frame, ops: Ints, calls: Ints, activities: Ints) -> Lau
     """Find the launch of each GPU activity, and the op of each launch.
 
     `ops`, `calls` (runtime and driver) and `activities` are rows of the frame. An op is around a
-    launch if the call starts in it; where none is, the External id decides.
+    launch if the call starts in it; where none is, the External id of the call decides, else that
+    of its activities.
     """
     calls = calls[frame.correlation[calls] > 0]
-    key, thread = frame.correlation[calls], frame.thread[calls]
+    is_driver = frame.category[calls] == CATEGORIES.index(Category.DRIVER)  # below the runtime
     start, end = frame.start.values[calls], frame.end[calls]
-    order = np.lexsort((-end, start, thread, key))
+    order = (is_driver, -end, start, frame.thread[calls], frame.correlation[calls])
+    calls = _starting_work(frame, calls[np.lexsort(order)])
+    start, end = frame.start.values[calls], frame.end[calls]
     keys, chosen = innermost_calls(
-        key[order], thread[order], start[order], end[order], TOLERANCE_NS
+        frame.correlation[calls], frame.thread[calls], start, end, TOLERANCE_NS
     )
     run = places(keys, frame.correlation[activities])
     ambiguous = (run >= 0) & (pick(chosen, run) < 0)
-    row = pick(calls[order], pick(chosen, run))
+    row = pick(calls, pick(chosen, run))
     rows = distinct_rows(row)
-    names = frame.name
-    is_graph = np.array([*(bool(GRAPH_LAUNCH.match(name)) for name in names.values), False])
+    launch = places(rows, row)
+    is_graph = _names_that(frame, GRAPH_LAUNCH.match)[frame.name.codes[rows]]
+    is_graph[launch[(launch >= 0) & _of_node(frame, activities)]] = True
     op_rows = around(frame, frame.thread, ops, rows)
-    op_rows = np.where(op_rows >= 0, op_rows, ops_by_external_id(frame, ops, rows))
-    return Launches(rows, is_graph[names.codes[rows]], op_rows, places(rows, row), ambiguous)
+    bare = np.flatnonzero(op_rows < 0)
+    if len(bare):
+        op_rows[bare] = ops_of_calls(frame, ops, rows[bare])
+        started = np.flatnonzero((launch >= 0) & (pick(op_rows, launch) < 0))
+        by_activity = ops_by_external_id(frame, ops, activities[started])
+        agreed = _agreed(by_activity, launch[started], len(rows))
+        op_rows = np.where(op_rows >= 0, op_rows, agreed)
+    return Launches(rows, is_graph, op_rows, launch, ambiguous)
+
+
+def _names_that(frame: Frame, test: Callable[[str], object]) -> Mask:
+    """Return for each code of a name whether the name passes the test; the last is for none."""
+    return np.array([*(bool(test(name)) for name in frame.name.values), False])
+
+
+def _starting_work(frame: Frame, calls: Ints) -> Ints:
+    """Leave out the calls that start no work, where one that does has their id (F54).
+
+    `calls` are in order of their ids.
+    """
+    key = frame.correlation[calls]
+    if not (key[1:] == key[:-1]).any():
+        return calls
+    starts_work = _names_that(frame, _STARTS_WORK.search)[frame.name.codes[calls]]
+    return calls[starts_work | ~np.isin(key, key[starts_work])]
+
+
+def _agreed(values: Ints, group: Ints, groups: int) -> Ints:
+    """Return the one value >= 0 that each group has, -1 where it has none or several."""
+    known = values >= 0
+    least, most = np.full(groups, _HIGHEST), np.full(groups, -1, dtype=np.int64)
+    np.minimum.at(least, group[known], values[known])
+    np.maximum.at(most, group[known], values[known])
+    return np.where(least == most, most, -1)
 
 
 def find_owners(frame: Frame, ops: Ints, launches: Launches, activities: Ints) -> Owners:
     """Find the op of each GPU activity.
 
     It is the op of the launch; without a launch the External id of the activity decides. A replayed
-    graph knows no ops: the op around its launch is not that of its kernels (field_cases F56).
+    graph knows no ops: the op around its launch, which is that of the External id too, is not that
+    of its kernels (field_cases F56).
     """
     launched = launches.launch >= 0
     by_id = ops_by_external_id(frame, ops, activities)
@@ -83,7 +124,7 @@ def find_owners(frame: Frame, ops: Ints, launches: Launches, activities: Ints) -
         LINKS.index(Link.CORRELATION),
         np.where(by_id >= 0, LINKS.index(Link.EXTERNAL_ID), LINKS.index(Link.NONE)),
     )
-    return Owners(np.where(_replayed(launches), -1, above), above, link)
+    return Owners(np.where(in_graph(frame, launches, activities), -1, above), above, link)
 
 
 def _replayed(launches: Launches) -> Mask:
@@ -92,8 +133,13 @@ def _replayed(launches: Launches) -> Mask:
 
 def in_graph(frame: Frame, launches: Launches, activities: Ints) -> Mask:
     """Tell which activities (m,) are of a graph: a graph launch started them, or they say so."""
-    node = frame.integers("graph_node_id", activities)  # 0 is none (field_cases F57)
-    return _replayed(launches) | (node.values != 0)
+    return _replayed(launches) | _of_node(frame, activities)
+
+
+def _of_node(frame: Frame, activities: Ints) -> Mask:
+    """Tell which activities (m,) say that they are of a graph; an id of 0 is none (F57)."""
+    node, graph = (frame.integers(n, activities) for n in ("graph_node_id", "graph_id"))
+    return (node.values != 0) | (graph.values != 0)
 
 
 def why_unlinked(
@@ -121,6 +167,24 @@ def why_unlinked(
 def ops_by_external_id(frame: Frame, ops: Ints, rows: Ints) -> Ints:
     """Return the one op that has the External id of each row, -1 where none or several have."""
     ops = ops[frame.external_id[ops] > 0]
-    ids, first, count = np.unique(frame.external_id[ops], return_index=True, return_counts=True)
+    return _ops_by_key(ops, frame.external_id[ops], frame.external_id[rows])
+
+
+def ops_of_calls(frame: Frame, ops: Ints, calls: Ints) -> Ints:
+    """Do as ops_by_external_id; of a process that has ops, only those count for its calls."""
+    ops = ops[frame.external_id[ops] > 0]
+    by_id = ops_by_external_id(frame, ops, calls)
+    process = frame.process[ops]
+    if not len(ops) or (process == process[0]).all():
+        return by_id
+    number, distinct = numbered(frame.external_id[np.concatenate([ops, calls])])
+    of_ops = process * len(distinct) + number[: len(ops)]
+    of_calls = frame.process[calls] * len(distinct) + number[len(ops) :]
+    has_ops = np.isin(frame.process[calls], process)
+    return np.where(has_ops, _ops_by_key(ops, of_ops, of_calls), by_id)
+
+
+def _ops_by_key(ops: Ints, keys: Ints, wanted: Ints) -> Ints:
+    distinct, first, count = np.unique(keys, return_index=True, return_counts=True)
     unique = count == 1
-    return pick(ops[first[unique]], places(ids[unique], frame.external_id[rows]))
+    return pick(ops[first[unique]], places(distinct[unique], wanted))

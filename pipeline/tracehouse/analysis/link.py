@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tracehouse.analysis import gpu_time, link_tables
 from tracehouse.analysis.clocks import (
+    are_apart,
     clocks_differ,
     overlapping,
     without_clock,
@@ -138,8 +139,10 @@ def _note_gpu(linked: Linked, noted: _Notes) -> None:
         is_linked = launches.launch >= 0
         kernels, calls = rows[is_linked], launches.rows[launches.launch[is_linked]]
         both_known = frame.start.known[kernels] & frame.start.known[calls]
-        early = both_known & (frame.start.values[kernels] < frame.start.values[calls])
-        noted.add("LAUNCH_SKEW", kernels[early])
+        begun, called = frame.start.values[kernels], frame.start.values[calls]
+        is_apart = are_apart(begun, called)
+        noted.add("LAUNCH_SKEW", kernels[both_known & (begun < called) & ~is_apart])
+        noted.add("CLOCK_DOMAIN", kernels[both_known & is_apart][:1])
 
 
 def _note_names(frame: Frame, rows: Ints, noted: _Notes) -> None:

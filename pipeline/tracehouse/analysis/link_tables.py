@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracehouse.analysis import gpu_names, gpu_time, op_categories
+from tracehouse.analysis.clocks import are_apart
 from tracehouse.analysis.collectives import collectives
 from tracehouse.analysis.columns import (
     Integers,
@@ -101,21 +102,24 @@ def launches_table(linked: Linked, trace_id: str) -> pa.Table:
 def _delays(linked: Linked) -> Integers:
     """Return start of the call to start of its first GPU activity.
 
-    NULL where one is unknown, or the two clocks are not one (field_cases F43).
+    NULL where one is unknown, or the two clocks are not one (field_cases F43), be it for this one
+    launch alone.
     """
     frame, found = linked.frame, linked.launches
     keep = (found.launch >= 0) & frame.start.known[linked.activities]
     first = np.full(len(found.rows), _UNKNOWN_START)
     np.minimum.at(first, found.launch[keep], frame.start.values[linked.activities[keep]])
     known = (first != _UNKNOWN_START) & frame.start.known[found.rows] & linked.has_one_clock
-    return Integers(first - frame.start.values[found.rows], known)
+    start = frame.start.values[found.rows]
+    return Integers(first - start, known & ~are_apart(first, start))
 
 
 def annotations_table(linked: Linked, trace_id: str) -> pa.Table:
     """Make the table `annotations`, of both sides."""
     frame = linked.frame
-    rows = frame.rows(Category.USER_ANNOTATION, Category.GPU_USER_ANNOTATION)
     gpu_rows = frame.rows(Category.GPU_USER_ANNOTATION)
+    host_rows = np.union1d(frame.rows(Category.USER_ANNOTATION), linked.steps)
+    rows = np.union1d(host_rows, gpu_rows)
     on_gpu, is_step = np.isin(rows, gpu_rows), np.isin(rows, linked.steps)
     parents = np.full(len(rows), -1, dtype=np.int64)
     for side in (rows[~on_gpu], gpu_rows):
@@ -143,7 +147,7 @@ def kernels_table(linked: Linked, trace_id: str) -> pa.Table:
     """
     frame, rows, owners = linked.frame, linked.activities, linked.owners
     calls = pick(linked.launches.rows, linked.launches.launch)
-    host_rows = np.where(calls >= 0, calls, owners.op_rows)
+    host_rows = np.where(calls >= 0, calls, owners.above_rows)
     starts = distinct_rows(host_rows)
     step_rows = pick(linked.step_rows(starts), places(starts, host_rows))
     node, graph = frame.integers("graph_node_id", rows), frame.integers("graph_id", rows)

@@ -37,13 +37,15 @@ def pair_spans(frame: pa.Table, trace_id: str, *, findings: Findings) -> tuple[p
     if not len(rows):
         return frame, tables.SPANS.schema.empty_table()
     pid, tid = read_words(frame, "pid").take(rows), read_words(frame, "tid").take(rows)
-    at = read_integers(frame, "ts_ns").take(rows).values
+    times = read_integers(frame, "ts_ns").take(rows)
     thread = pid.codes.astype(np.int64) * (len(tid.values) + 1) + tid.codes
+    at = _placed(times, thread)
     order = np.lexsort((at, thread))
     partner = np.empty(len(rows), dtype=np.int64)
     partner[order] = pick(order, pair_ends(thread[order], is_begin[rows[order]]))
     length = np.where(partner >= 0, at[partner] - at, 0)
-    dur = Integers(length, (partner >= 0) & (length >= 0))
+    both_known = (partner >= 0) & times.known & times.known[partner]
+    dur = Integers(length, both_known & (length >= 0))
     unpaired = np.flatnonzero(partner < 0)
     event_id = read_integers(frame, "event_id").values
     if len(unpaired):
@@ -54,6 +56,19 @@ def pair_spans(frame: pa.Table, trace_id: str, *, findings: Findings) -> tuple[p
     return _completed(frame, ~(is_begin | is_end), rows[begins], dur.take(begins)), spans
 
 
+def _placed(times: Integers, thread: Ints) -> Ints:
+    """Return the times; an event without one has that of the event before it on its thread."""
+    if times.known.all():
+        return times.values
+    order = np.argsort(thread, kind="stable")
+    is_first = np.diff(thread[order], prepend=thread[order[0]] - 1) != 0
+    told = np.where(times.known[order] | is_first, np.arange(len(order)), 0)
+    placed = np.empty_like(times.values)
+    filled = np.where(times.known, times.values, np.iinfo(np.int64).min)[order]
+    placed[order] = filled[np.maximum.accumulate(told)]
+    return placed
+
+
 def _is(words: Words, word: str) -> Mask:
     return words.codes == words.values.index(word) if word in words.values else words.codes < -1
 
@@ -62,7 +77,8 @@ def _completed(frame: pa.Table, complete: Mask, begins: Ints, dur: Integers) -> 
     """Return the complete events, and the begins of an analysed host category as such events."""
     cat = read_words(frame, "cat")
     is_host = np.array([*(canonical_category(w) in HOST_CATEGORIES for w in cat.values), False])
-    is_op = is_host[cat.codes[begins]]
+    has_start = read_integers(frame, "ts_ns").known[begins]  # without one it is no op (F28)
+    is_op = is_host[cat.codes[begins]] & has_start
     recorded = read_integers(frame, "dur_ns")
     lengths = Integers(recorded.values.copy(), recorded.known.copy())
     lengths.values[begins], lengths.known[begins] = dur.values, dur.known

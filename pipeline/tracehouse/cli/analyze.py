@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,13 +11,16 @@ from typing import TYPE_CHECKING
 import click
 
 from tracehouse.cli.options import FAILED, format_option, reports_errors
-from tracehouse.cli.output import cell, check_words, duration, emit, printable
+from tracehouse.cli.output import beside, cell, check_words, duration, emit, printable
 
 if TYPE_CHECKING:
     from tracehouse.commands.analyze import RunReport, TraceResult
     from tracehouse.commands.results import FailingCheck
 
 _CHECKS = 5  # lines about failing checks
+
+
+_MOST_NAMED = 10  # of the unfinished files
 
 
 @click.command()
@@ -82,7 +84,7 @@ def analyze(
         )
     rows = result_rows(report)
     if fmt == "table":
-        rows = rows.set_column(0, "path", [[_beside(path) for path in rows["path"].to_pylist()]])
+        rows = rows.set_column(0, "path", [[beside(path) for path in rows["path"].to_pylist()]])
     emit(rows, fmt)
     _write_reasons(report)
     _write_checks(failing_checks(report), out)
@@ -111,7 +113,7 @@ def _progress() -> Iterator[Callable[[TraceResult], None]]:
         task = progress.add_task("", total=None)
 
         def on_trace(result: TraceResult) -> None:
-            progress.update(task, advance=1, description=printable(_beside(result.path)))
+            progress.update(task, advance=1, description=printable(beside(result.path)))
             if result.status != "ok":
                 progress.console.print(Text(_summary(result)))
 
@@ -119,7 +121,7 @@ def _progress() -> Iterator[Callable[[TraceResult], None]]:
 
 
 def _summary(result: TraceResult) -> str:
-    path = printable(_beside(result.path))
+    path = printable(beside(result.path))
     if result.events is None:
         return f"{result.status:<8}  {path}"
     return (
@@ -133,13 +135,13 @@ def _write_reasons(report: RunReport) -> None:
     for result in report.results:
         if result.status != "ok":
             reason = printable(result.reason or "no reason given")
-            click.echo(f"{result.status}: {printable(_beside(result.path))}: {reason}", err=True)
+            click.echo(f"{result.status}: {printable(beside(result.path))}: {reason}", err=True)
 
 
 def _write_checks(failing: Sequence[FailingCheck], out: Path) -> None:
     """Say on stderr which checks fail and what that means: a line each, the first few."""
     for check in failing[:_CHECKS]:
-        where = printable(_beside(check.path))
+        where = printable(beside(check.path))
         if check.traces > 1:
             where = f"{check.traces:,} traces, worst in {where}"
         value = check_words(check.name, check.worst, check.expected, check.meaning)
@@ -153,14 +155,15 @@ def _write_checks(failing: Sequence[FailingCheck], out: Path) -> None:
 def _write_sum(report: RunReport) -> None:
     """Say on stderr how the run went as a whole."""
     if report.passed_over:
-        click.echo(f"passed over, unfinished or hidden: {len(report.passed_over):,}", err=True)
+        first = ", ".join(printable(beside(path)) for path in report.passed_over[:_MOST_NAMED])
+        click.echo(
+            f"TEMP_SKIPPED: {len(report.passed_over):,} unfinished files passed over: {first}",
+            err=True,
+        )
+    if report.pruned:
+        click.echo(f"pruned, their files are gone: {len(report.pruned):,}", err=True)
     click.echo(
         f"{report.total:,} files: {report.unchanged:,} unchanged, {report.partial:,} partial, "
         f"{report.rejected:,} rejected; {report.seconds:.2f} s; {report.warehouse}",
         err=True,
     )
-
-
-def _beside(path: str) -> str:
-    """Return `path` relative to the working directory if it lies below it, else as it is."""
-    return path.removeprefix(f"{Path.cwd()}{os.sep}")

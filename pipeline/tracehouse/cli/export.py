@@ -9,6 +9,7 @@ import click
 
 from tracehouse.cli.options import out_argument, reports_errors
 from tracehouse.cli.output import cell, printable
+from tracehouse.errors import UsageError
 
 
 @click.command()
@@ -41,6 +42,8 @@ def export(out: Path, trace: str, target: str, scrub: bool) -> None:
     """
     from tracehouse.commands import export as command
 
+    if Path(target).is_dir():
+        raise UsageError(f"{target} is a folder.", hint="Name a file in it.")
     if target == "-":
         done = command.export(out, trace, sys.stdout.buffer, scrub=scrub)
     else:

@@ -39,11 +39,11 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def reporting(*args: P.args, **kwargs: P.kwargs) -> R:
+        _open_closed_streams()
         try:
             return command(*args, **kwargs)
         except TracehouseError as error:
-            hint = f" {error.hint}" if error.hint else ""
-            click.echo(f"Error: {printable(f'{error}{hint}', lines=True)}", err=True)
+            click.echo(f"Error: {printable(_with_hint(error), lines=True)}", err=True)
             sys.exit(USAGE if isinstance(error, UsageError) else FAILED)
         except BrokenPipeError:  # the reader of stdout, such as head, has had enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -56,3 +56,19 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
             sys.exit(INTERRUPTED)
 
     return reporting
+
+
+def _with_hint(error: TracehouseError) -> str:
+    """Return the message and the hint as two sentences, or as two halves of one."""
+    message = str(error)
+    if not error.hint:
+        return message
+    is_apart = message.endswith((".", "!", "?")) or error.hint.startswith("\n")
+    return f"{message}{'' if is_apart else ';'} {error.hint}"
+
+
+def _open_closed_streams() -> None:
+    """Let a process that was started without stdout or stderr (`>&-`) do its work unheard."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))

@@ -11,9 +11,11 @@ import datetime
 import decimal
 import json
 import math
+import os
 import sys
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -90,6 +92,11 @@ def check_words(name: str, value: float, expected: str, meaning: str) -> str:
     """Return a failing check as a line, e.g. `unlinked_pct is 29.8, expected at most 5: …`."""
     shown = f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
     return f"{name} is {shown}, expected {expected}: {printable(meaning)}"
+
+
+def beside(path: str) -> str:
+    """Return `path` relative to the working directory if it lies below it, else as it is."""
+    return path.removeprefix(f"{Path.cwd()}{os.sep}")
 
 
 def printable(text: str, *, lines: bool = False) -> str:

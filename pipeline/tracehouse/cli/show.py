@@ -9,6 +9,7 @@ import click
 
 from tracehouse.cli.options import format_option, out_argument, reports_errors
 from tracehouse.cli.output import (
+    beside,
     cell,
     check_words,
     duration,
@@ -83,7 +84,7 @@ def _write_overview(out: Path, traces: pa.Table) -> None:
 
 def _write_head(row: dict[str, Any]) -> None:
     reason = f" ({printable(row['reason'])})" if row["reason"] else ""
-    click.echo(f"{printable(row['path'] or '')}  [{row['trace_id']}]")
+    click.echo(f"{printable(beside(row['path'] or ''))}  [{row['trace_id']}]")
     click.echo(f"  label {printable(row['label'] or '-')}, status {row['status']}{reason}")
     click.echo(f"  {cell(row['events'])} events, {cell(row['kernels'])} kernels")
     if row["busy_pct"] is None:

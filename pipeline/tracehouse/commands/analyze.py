@@ -18,7 +18,7 @@ from tracehouse.commands.part import PartOutcome, PartTask, TraceResult, run_par
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.ingest.discover import SourceFile, discover
 from tracehouse.ingest.read import check_reader
-from tracehouse.ingest.recognise import is_url
+from tracehouse.ingest.recognise import is_temporary, is_url
 from tracehouse.storage import layout, upkeep
 from tracehouse.storage.manifest import FileEntry, LakeState, load_state
 from tracehouse.storage.writer import PartWriter, commit_staged
@@ -29,9 +29,11 @@ from tracehouse.warehouse.query import Warehouse
 __all__ = ["RunReport", "TraceResult", "analyze"]
 
 # Text of the files after which a part is full; a compressed file counts for EXPANSION times its
-# size.
+# size, and each for FILE_BYTES more: what a tiny file costs. So a part has at most 1,024 files, and
+# ten thousand tiny ones keep every worker busy and are committed as they come.
 PART_BYTES = 256 << 20
 _EXPANSION = 16
+_FILE_BYTES = 256 << 10
 _COMPRESSED = (".gz", ".zst", ".zip")
 # Below this much text in all, starting workers costs more than they save.
 _ALONE_BYTES = 64 << 20
@@ -44,8 +46,9 @@ class RunReport:
     """What a run did.
 
     results: every trace of the files found, in order of their paths, the unchanged among them.
-    unchanged, rejected, partial: files. passed_over: unfinished or hidden files that were not read.
-    seconds: wall time.
+    unchanged, rejected, partial: files. passed_over: files that their writers
+    have not finished (TEMP_SKIPPED).
+    pruned: files that are gone and whose traces were dropped. seconds: wall time.
     """
 
     results: tuple[TraceResult, ...]
@@ -54,6 +57,7 @@ class RunReport:
     rejected: int
     partial: int
     passed_over: tuple[str, ...]
+    pruned: tuple[str, ...]
     seconds: float
     warehouse: Path
 
@@ -90,8 +94,9 @@ def analyze(
     with upkeep.lock(out):
         upkeep.clean(out)
         before = load_state(out)
+        pruned: tuple[str, ...] = ()
         if prune:
-            upkeep.prune(out, _vanished(paths, before, found.unreadable))
+            pruned = upkeep.prune(out, _vanished(paths, before, found.unreadable))
             before = load_state(out)
         seen = {entry.path: entry for entry in before.files}
         changed = [file for file in files if not _is_unchanged(file, seen.get(file.path))]
@@ -109,7 +114,7 @@ def analyze(
             for result in outcome.results:
                 if on_trace is not None:
                     on_trace(result)
-        after = load_state(out)
+        after = _compacted(out, load_state(out))
         if not _is_current(out):
             build(out, after)
     live = {entry.path: entry for entry in after.files}
@@ -121,10 +126,20 @@ def analyze(
         unchanged=len(untouched),
         rejected=sum(entry.status == Status.REJECTED for entry in entries),
         partial=sum(entry.status == Status.PARTIAL for entry in entries),
-        passed_over=found.skipped,
+        passed_over=tuple(path for path in found.skipped if is_temporary(path)),
+        pruned=pruned,
         seconds=time.monotonic() - started,
         warehouse=out / WAREHOUSE,
     )
+
+
+def _compacted(out: Path, state: LakeState) -> LakeState:
+    """Rewrite the lake's parts once more traces in them are dead than count."""
+    dead = sum(len(traces) for traces in state.dead.values())
+    if dead <= len(state.owners):
+        return state
+    upkeep.compact(out)
+    return load_state(out)
 
 
 def _check_out(out: Path) -> None:
@@ -139,7 +154,13 @@ def _check_out(out: Path) -> None:
 
 
 def _is_unchanged(file: SourceFile, entry: FileEntry | None) -> bool:
-    return entry is not None and (entry.size, entry.mtime_ns) == (file.size, file.mtime_ns)
+    """Whether a file is as it was.
+
+    One whose version is not known (0) is read again; a link to nothing has none and no size.
+    """
+    if entry is None or (not file.mtime_ns and (file.size or is_url(file.path))):
+        return False
+    return (entry.size, entry.mtime_ns) == (file.size, file.mtime_ns)
 
 
 def _is_current(out: Path) -> bool:
@@ -217,7 +238,7 @@ def _tasks(
 
     At most PART_BYTES each, and enough for every worker.
     """
-    weights = [_text_bytes(file) for file in files]
+    weights = [_FILE_BYTES + _text_bytes(file) for file in files]
     share = sum(weights) // (workers or os.cpu_count() or 1) + 1
     limit = min(PART_BYTES, max(share, _ALONE_BYTES))
     batches: list[list[SourceFile]] = []
@@ -247,10 +268,10 @@ def _outcomes(tasks: list[PartTask], workers: int | None) -> Iterator[PartOutcom
     if processes <= 1:
         yield from map(run_part, tasks)
         return
+    pool = _pool(processes)
     try:
-        with _pool(processes) as pool:
-            for future in as_completed([pool.submit(run_part, task) for task in tasks]):
-                yield future.result()
+        for future in as_completed([pool.submit(run_part, task) for task in tasks]):
+            yield future.result()
     except BrokenProcessPool as error:
         raise TracehouseError(
             "a worker process died, perhaps for want of memory",
@@ -258,6 +279,8 @@ def _outcomes(tasks: list[PartTask], workers: int | None) -> Iterator[PartOutcom
             hint="what was committed stays: run it again, with fewer workers; "
             "a script must call it below `if __name__ == '__main__':`",
         ) from error
+    finally:  # after an error or Ctrl-C, parts that have not begun are not waited for
+        pool.shutdown(cancel_futures=True)
 
 
 def _pool(processes: int) -> Executor:
@@ -285,7 +308,7 @@ def _unchanged(out: Path, entries: Sequence[FileEntry]) -> list[TraceResult]:
         return []
     refs = {ref.path: ref.trace_id for entry in entries for ref in entry.traces}
     with Warehouse(out) as warehouse:
-        rows = warehouse.sql(
+        rows = warehouse.arrow(
             "SELECT trace_id, status, reason, events, kernels, busy_ns"
             " FROM traces LEFT JOIN trace_timeline USING (trace_id)"
         )

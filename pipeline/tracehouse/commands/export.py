@@ -91,7 +91,7 @@ def _the_trace(out: Path, trace: str) -> tuple[str, str]:
 def _envelope(out: Path, trace_id: str) -> dict[str, Any] | None:
     """The keys beside the event list, with exact numbers; None if the file was a bare list."""
     with Warehouse(out) as warehouse:
-        rows = warehouse.sql("SELECT envelope FROM traces WHERE trace_id = ?", [trace_id])
+        rows = warehouse.arrow("SELECT envelope FROM traces WHERE trace_id = ?", [trace_id])
     text = rows["envelope"][0].as_py()
     return None if text is None else dict(parsed_json(text))
 

@@ -54,7 +54,7 @@ def failing_checks(report: RunReport) -> list[FailingCheck]:
     if not paths:
         return []
     with Warehouse(report.warehouse.parent) as warehouse:
-        rows = warehouse.sql(_FAILING, [paths]).to_pylist()
+        rows = warehouse.arrow(_FAILING, [paths]).to_pylist()
     return [FailingCheck(**row) for row in rows]
 
 
@@ -64,7 +64,7 @@ def result_rows(report: RunReport) -> pa.Table:
     busy_pct is over all devices together, NULL where a trace has no GPU activity or was rejected.
     """
     with Warehouse(report.warehouse.parent) as warehouse:
-        timelines = warehouse.sql(_BUSY)
+        timelines = warehouse.arrow(_BUSY)
     busy = dict(zip(timelines["path"].to_pylist(), timelines["busy_pct"].to_pylist(), strict=True))
     results = report.results
     return pa.table(

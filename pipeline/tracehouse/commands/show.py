@@ -61,7 +61,7 @@ def trace_rows(out: Path, *, trace: str | None = None, limit: int = 0) -> Rows:
     """
     with Warehouse(out) as warehouse:
         where, parameters = _restriction(warehouse, trace)
-        rows = warehouse.sql(f"{_TRACES} {where} ORDER BY path, trace_id", parameters)
+        rows = warehouse.arrow(f"{_TRACES} {where} ORDER BY path, trace_id", parameters)
     return Rows(rows.slice(0, limit) if limit else rows, rows.num_rows)
 
 
@@ -80,9 +80,9 @@ def table_rows(out: Path, name: str, *, trace: str | None = None, limit: int = 0
             raise UsageError(f"The rows of {name!r} belong to no trace.", hint="Leave --trace out.")
         where, parameters = _restriction(warehouse, trace)
         source = f'FROM "{name}" {where}'
-        total = warehouse.sql(f"SELECT count(*) AS rows {source}", parameters)
+        total = warehouse.arrow(f"SELECT count(*) AS rows {source}", parameters)
         first = f"LIMIT {limit:d}" if limit else ""
-        rows = warehouse.sql(f"SELECT * {source} {first}", parameters)
+        rows = warehouse.arrow(f"SELECT * {source} {first}", parameters)
     return Rows(rows, total["rows"][0].as_py())
 
 
@@ -91,9 +91,9 @@ def top_lists(out: Path, trace_ids: Sequence[str], length: int) -> dict[str, Top
     with Warehouse(out) as warehouse:
         return {
             trace_id: TopLists(
-                ops=warehouse.sql(_TOP_OPS, [trace_id, length]),
-                kernels=warehouse.sql(_TOP_KERNELS, [trace_id, length]),
-                failing=warehouse.sql(_FAILING, [trace_id]),
+                ops=warehouse.arrow(_TOP_OPS, [trace_id, length]),
+                kernels=warehouse.arrow(_TOP_KERNELS, [trace_id, length]),
+                failing=warehouse.arrow(_FAILING, [trace_id]),
             )
             for trace_id in trace_ids
         }
@@ -103,7 +103,7 @@ def _restriction(warehouse: Warehouse, trace: str | None) -> tuple[str, list[lis
     """Return the WHERE clause that keeps the traces meant by `trace`, and its parameters."""
     if trace is None:
         return "", []
-    known = warehouse.sql("SELECT trace_id, path FROM traces")
+    known = warehouse.arrow("SELECT trace_id, path FROM traces")
     pairs = zip(known["trace_id"].to_pylist(), known["path"].to_pylist(), strict=True)
     ids = [trace_id for trace_id, path in pairs if _is_meant(trace, trace_id, path or "")]
     if not ids:

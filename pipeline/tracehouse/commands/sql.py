@@ -18,7 +18,7 @@ def run_query(out: Path, query: str) -> pa.Table:
     """
     with Warehouse(out) as warehouse:
         try:
-            return warehouse.sql(query)
+            return warehouse.arrow(query)
         except duckdb.Error as error:
             raise UsageError(
                 str(error), hint=f"\nTables and columns: tracehouse schema {out}"

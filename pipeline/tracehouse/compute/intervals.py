@@ -8,25 +8,6 @@ from numpy.typing import NDArray
 
 
 @njit(cache=True, nogil=True)
-def union_length(start: NDArray[np.int64], end: NDArray[np.int64]) -> int:
-    """Measure the time covered by at least one interval.
-
-    Shapes: start (n,), end (n,): int64, contiguous; n may be 0.
-    Units:  ns in, ns out.
-    Needs:  start ascending, end[i] >= start[i].
-    Cost:   O(n) time, O(1) memory.
-    Source: perf_models B3 (busy time is a union).
-    """
-    covered = 0
-    reach = np.iinfo(np.int64).min
-    for i in range(start.shape[0]):
-        if end[i] > reach:
-            covered += end[i] - max(start[i], reach)
-            reach = end[i]
-    return covered
-
-
-@njit(cache=True, nogil=True)
 def union_by_group(
     group: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], groups: int
 ) -> NDArray[np.int64]:

@@ -10,9 +10,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-# rank3, rank-3, rank_3 at a word's border; -TP-1-; field_cases F63.
+# rank3, rank-3, rank_3 at a word's border; -TP-1-; field_cases F63. A local rank counts the GPUs of
+# one host, not the ranks of a job.
 _RANK_IN_NAME = re.compile(
-    r"(?:^|[^a-z])rank[-_]?(\d{1,6})(?![0-9])|[-_]TP-(\d{1,4})[-_.]", re.IGNORECASE
+    r"(?<!local)(?<!local[-_])(?:^|[^a-z])rank[-_=]?(\d{1,6})(?![0-9])|[-_]TP-(\d{1,4})[-_.]",
+    re.IGNORECASE,
 )
 # Engines, by what their op and annotation names hold.
 _ENGINES = {"sglang": "sglang", "vllm": "vllm::"}  # SGLang runs ops of vLLM too
@@ -36,6 +38,7 @@ def about(envelope: dict[str, Any], names: Collection[str], path: str) -> About:
     """Collect the facts; `names` are the distinct event names, `path` the file's."""
     job = _mapping(envelope.get("distributedInfo"))
     rank = _integer(job.get("rank"))
+    rank = rank if rank is None or rank >= 0 else None  # -1: not of a job
     devices = tuple(
         str(device["name"])[:_SHORT]
         for device in _list(envelope.get("deviceProperties"))

@@ -1,13 +1,14 @@
-"""The members of a zip archive, whole or cut off.
+"""The members of a zip or tar archive, whole or cut off.
 
-A whole archive is read by its directory. One that lost its end has none: its members are then found
-by their own headers, so that all but the last are still whole. Names are labels, never paths.
+A whole zip archive is read by its directory. One that lost its end has none: its members are then
+found by their own headers, so that all but the last are still whole. Names are labels, never paths.
 """
 
 from __future__ import annotations
 
 import errno
 import struct
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,6 +53,22 @@ def entries(file: BinaryIO) -> tuple[list[Entry], bool]:
         if error.errno != errno.EINVAL:  # an offset in the directory leads before the file
             raise
     return list(_walk(file)), False
+
+
+def tar_entries(file: BinaryIO) -> tuple[list[Entry], bool]:
+    """Return the files in a tar archive in its order, and whether it is whole."""
+    found: list[Entry] = []
+    file.seek(0)
+    try:
+        with tarfile.open(fileobj=file, mode="r:") as archive:
+            found.extend(
+                Entry(i.name, STORED, i.offset_data, i.size, None, False, i.size == 0)
+                for i in archive
+                if i.isfile()
+            )
+    except tarfile.TarError:
+        return found, False
+    return found, True
 
 
 def _located(file: BinaryIO, info: zipfile.ZipInfo) -> Entry:

@@ -177,8 +177,9 @@ class FrameBuilder:
         keep = np.zeros(len(batch), np.bool_)
         for phase in {"X", "B", "E"}.intersection(phases):
             of_phase = batch.codes["ph"] == phases.index(phase)
-            keep |= of_phase & wanted if phase == "X" else of_phase
-        rows = np.flatnonzero(keep & batch.numbers["ts_ns"][1])
+            # An end without a time still closes its begin.
+            keep |= of_phase & wanted & batch.numbers["ts_ns"][1] if phase == "X" else of_phase
+        rows = np.flatnonzero(keep)
         if len(rows) == 0:
             return
         part: dict[str, NDArray[np.int64] | NDArray[np.int32] | NDArray[np.bool_]] = {

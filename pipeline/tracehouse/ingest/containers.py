@@ -29,6 +29,7 @@ from tracehouse.ingest.recognise import (
     Container,
     claimed_container,
     container_of,
+    foreign_container,
     is_url,
     without_compression,
 )
@@ -172,7 +173,8 @@ def _unpacked(
     """Yield the texts in a file or member called `label`, which lies `depth` containers deep."""
     own = Findings()
     while True:
-        kind = container_of(_head(packed.stream))
+        head = _head(packed.stream)
+        kind = container_of(head)
         claimed = claimed_container(label)
         if claimed not in (None, kind):
             own.add("WRONG_SUFFIX", example=f"{posixpath.basename(label)} is {kind}")
@@ -181,7 +183,12 @@ def _unpacked(
         packed = _File(None, partial(_DECODERS[kind], packed.stream))
         label = without_compression(label) if claimed is kind else ""
         depth += 1
-    if kind is Container.TEXT:
+    if foreign := foreign_container(head):
+        error = RejectedFile(
+            f"a {foreign} file, which is not read", code="BAD_CONTAINER", hint="unpack it"
+        )
+        yield Member(path, own, partial(_failing, error))
+    elif kind is Container.TEXT:
         yield Member(path, own, packed.stream)
     elif depth == MAX_DEPTH:
         message = f"more than {MAX_DEPTH} containers inside each other"
@@ -189,7 +196,7 @@ def _unpacked(
         yield Member(path, own, partial(_failing, error))
     else:
         findings.merge(own)
-        yield from _archived(packed, path, findings, depth)
+        yield from _archived(kind, packed, path, findings, depth)
 
 
 def _failing(error: RejectedFile, _: Findings) -> Iterator[bytes]:
@@ -197,17 +204,23 @@ def _failing(error: RejectedFile, _: Findings) -> Iterator[bytes]:
     yield
 
 
-def _archived(packed: _File, path: str, findings: Findings, depth: int) -> Iterator[Member]:
-    """Yield the texts in a zip archive."""
+def _archived(
+    kind: Container, packed: _File, path: str, findings: Findings, depth: int
+) -> Iterator[Member]:
+    """Yield the texts in a zip or tar archive."""
     with _reading():
         file = packed.file or _spooled(packed.stream, findings)
         with file() as handle:
-            entries, has_directory = archive.entries(handle)
+            read = archive.tar_entries if kind is Container.TAR else archive.entries
+            entries, has_directory = read(handle)
     if not has_directory:
         if not entries:
-            message = "a zip archive without directory or members"
+            message = f"a {kind} archive without directory or members"
             raise RejectedFile(message, code="BAD_CONTAINER", hint=_COPY_AGAIN)
-        findings.add("TRUNCATED", example="zip directory is missing; members found one by one")
+        example = "tar archive ends early"
+        if kind is Container.ZIP:
+            example = "zip directory is missing; members found one by one"
+        findings.add("TRUNCATED", example=example)
     elif not entries:
         raise RejectedFile("the archive is empty", code="EMPTY_FILE", hint="record the trace again")
     found_any = False

@@ -5,7 +5,8 @@ What the readers look through, with room behind for the scanner.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ class Cursor:
     """
 
     def __init__(self, blocks: Iterable[bytes]) -> None:
-        self._blocks = iter(blocks)
+        self._blocks: Iterator[bytes] = iter(blocks)
         self.text: NDArray[np.uint8] = np.zeros(PADDING, np.uint8)
         self.at = 0
         self.end = 0
@@ -76,6 +77,11 @@ class Cursor:
         self.more()
         self.more()
         self._blocks = blocks
+
+    def append(self, text: bytes) -> None:
+        """Let `text` stand behind the last block."""
+        self._blocks = chain(self._blocks, [text])
+        self.complete = False
 
     def skip_all(self) -> None:
         """Go to the end of the text."""

@@ -300,6 +300,8 @@ def _frame(magic: bytes, intake: _Intake) -> Iterator[bytes]:
     flags = descriptor[0]
     single_segment, has_checksum = flags >> 5 & 1, flags >> 2 & 1
     size_length = (single_segment, 2, 4, 8)[flags >> 6]
+    if flags & 3:
+        raise _Broken("needs a dictionary that is not here, and ends")
     header = intake.take((not single_segment) + (0, 1, 2, 4)[flags & 3] + size_length)
     decoder = zstandard.ZstdDecompressor().decompressobj()
     try:

@@ -27,38 +27,76 @@ LIMIT_BYTES = 64 << 20  # of the text before or behind the event list
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]|[:,]', re.DOTALL)
 # An event, told from other objects by its phase.
 _EVENT = re.compile(rb'\s*\{[^{}]{0,400}?"ph"\s*:\s*"[A-Za-z]"')
+_EVENT_HEAD = 512  # of text tells whether it is an event
 _LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
 _NOT_A_TRACE = "it holds no list of trace events (`traceEvents`, or a list of objects with `ph`)"
 
 
-def take_head(cursor: Cursor) -> bytes:
+def take_head(cursor: Cursor, findings: Findings | None = None) -> bytes:
     """Move the cursor behind the `[` of the event list and return the text before and with it.
 
-    Where the keys before it are so broken that their ends cannot be told, the first thing that
-    looks like the list is taken for it. Raises RejectedFile NOT_A_TRACE if the document has no
-    event list at depth 1 and is no list itself.
+    JSON lines, an event a line without a list, are read as one. A document without events that
+    stands before the trace is passed over. Where the keys before the list are so broken that their
+    ends cannot be told, the first thing that looks like the list is taken for it. Raises
+    RejectedFile NOT_A_TRACE if there is no event list at depth 1 and the document is no list.
     """
-    if bytes(cursor.text[cursor.at : cursor.at + 1]) == b"[":
-        cursor.at += 1
-        return b"["
-    while (found := find_list(cursor.text, cursor.at, cursor.end, _EVENT_LIST)) == -1:
-        _check_size(cursor)
-        if not cursor.more():
+    findings = Findings() if findings is None else findings
+    while True:
+        if bytes(cursor.text[cursor.at : cursor.at + 1]) == b"[":
+            cursor.at += 1
+            return b"["
+        if _starts_with_event(cursor):
+            cursor.append(b"]")
+            findings.add("REPAIRED_SYNTAX", example="events without a list around them")
+            return b"["
+        while (found := find_list(cursor.text, cursor.at, cursor.end, _EVENT_LIST)) == -1:
+            _check_size(cursor)
+            if not cursor.more():
+                break
+        if found >= 0:
             break
-    if found < 0:
-        # Not there, or hidden by a key that is broken.
-        match = _LIST.search(cursor.text.data, cursor.at, cursor.end)
-        if match and not _is_json(cursor.rest()):
+        # Not there, or hidden by a key that is broken, or in another document.
+        while (match := _LIST.search(cursor.text.data, cursor.at, cursor.end)) is None:
+            if cursor.end - cursor.at > LIMIT_BYTES or not cursor.more():
+                break
+        if match is None:
+            raise _not_a_trace()
+        length = _json_length(cursor.text[cursor.at : match.start()].tobytes())
+        if length == 0:
+            if _is_json(cursor.rest()):
+                raise _not_a_trace()
             found = match.end()
-    if found >= 0:
-        head = cursor.text[cursor.at : found].tobytes()
-        cursor.at = found
-        return head
-    raise RejectedFile(
+            break
+        findings.add("REPAIRED_SYNTAX", example="a document that is no trace stands before it")
+        cursor.at += length
+        cursor.skip_blank()
+    head = cursor.text[cursor.at : found].tobytes()
+    cursor.at = found
+    return head
+
+
+def _not_a_trace() -> RejectedFile:
+    return RejectedFile(
         f"not a trace: {_NOT_A_TRACE}",
         code="NOT_A_TRACE",
         hint="pass the .json that torch.profiler exported",
     )
+
+
+def _starts_with_event(cursor: Cursor) -> bool:
+    while cursor.end - cursor.at < _EVENT_HEAD and cursor.more():
+        pass
+    return _EVENT.match(cursor.text.data, cursor.at, cursor.end) is not None
+
+
+def _json_length(text: bytes) -> int:
+    """How many bytes the JSON object at the start of `text` has; 0 if none ends there."""
+    whole = text.decode(errors="replace")
+    try:
+        _, end = json.JSONDecoder().raw_decode(whole)
+    except (ValueError, RecursionError):
+        return 0
+    return len(whole[:end].encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +109,11 @@ class Tail:
     text: bytes
     is_complete: bool
     has_events: bool = False
+
+
+def holds_event(text: bytes) -> bool:
+    """Whether an event stands anywhere in a text."""
+    return _EVENT.search(text) is not None
 
 
 def _check_size(cursor: Cursor) -> None:
@@ -112,11 +155,11 @@ def _skip_to_event(cursor: Cursor) -> bool:
     while cursor.skip_blank():
         window = cursor.rest()
         at = len(window) - len(window.lstrip(b", \t\r\n"))
-        if at < len(window):
+        if at + _EVENT_HEAD <= len(window) or (at < len(window) and not cursor.more()):
             is_event = _EVENT.match(window, at) is not None
             cursor.at += at if is_event else 0
             return is_event
-        if not cursor.more():
+        if at == len(window) and not cursor.more():
             return False
     return False
 
@@ -161,7 +204,13 @@ class _Walk:
     def is_at_event(self, inside: bool) -> bool:
         """Whether an event starts behind the last token; `inside`: its `{` was that token."""
         cursor = self._cursor
-        window = cursor.text[self._taken - inside : self._taken + 512].tobytes()
+        while cursor.end - self._taken < _EVENT_HEAD:
+            self._taken -= cursor.at
+            grown = cursor.more()
+            self._taken += 0 if grown else cursor.at
+            if not grown:
+                break
+        window = cursor.text[self._taken - inside : self._taken + _EVENT_HEAD].tobytes()
         return _EVENT.match(window) is not None
 
     @property
@@ -191,7 +240,10 @@ def parse_envelope(head: bytes, tail: bytes, findings: Findings) -> dict[str, An
     """
     if head == b"[":
         return {}
-    text = head + b"]" + (tail or b"}")
+    before, brace, head = head.partition(b"{")
+    if before.strip():
+        findings.add("REPAIRED_SYNTAX", example="text that is no trace stands before the document")
+    text = brace + head + b"]" + (tail or b"}")
     try:
         parsed = _parsed(text, findings)
     except (ValueError, RecursionError):

@@ -105,7 +105,7 @@ def row_of(event: dict[str, Any]) -> Row:
             extra[key] = value
     if extra:
         row.extra = json_text(extra)
-    if "ts" not in event and row.words.get("ph") == "X":
+    if event.get("ts") is None and row.words.get("ph") == "X":
         row.findings.append("BAD_NUMBER")  # a complete event without a time (field_cases F28)
     return row
 
@@ -177,7 +177,7 @@ def _integer(value: Any) -> int | None:
     return None
 
 
-_LONGEST_INTEGER = 4_000  # digits that Python reads as an int
+LONGEST_INTEGER = 4_000  # digits that Python reads as an int
 
 
 def parsed_json(text: str | bytes, **hooks: Any) -> Any:
@@ -189,7 +189,7 @@ def parsed_json(text: str | bytes, **hooks: Any) -> Any:
 
 
 def _exact_integer(text: str) -> int | Decimal:
-    return int(text) if len(text) <= _LONGEST_INTEGER else Decimal(text)
+    return int(text) if len(text) <= LONGEST_INTEGER else Decimal(text)
 
 
 def plain_text(text: str) -> str:

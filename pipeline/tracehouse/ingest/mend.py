@@ -24,6 +24,7 @@ REPAIRS = (
     ("REPAIRED_NUMBER", "NaN, Infinity, N/A or another bare word for a value", "null"),
     ("REPAIRED_SYNTAX", "a comma missing, doubled or trailing", "as it should be"),
     ("REPAIRED_SYNTAX", "a key or text without one of its quotes", "given"),
+    ("REPAIRED_SYNTAX", "a key or text in single quotes", "in double quotes"),
 )
 
 # The keys of a trace event: they stand behind the end of a text, which tells it from a bare quote.
@@ -45,7 +46,7 @@ TOP_KEYS = (
     "sf",
 )
 _TOP = "|".join(TOP_KEYS)
-_SPACE = re.compile(r"[\x00-\x20]*")  # JSON allows four of them
+_SPACE = re.compile(r"[\x00-\x20\u00a0\ufeff]*")  # JSON allows four of them
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _NUMBER = re.compile(
     r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?=[\s,}\]]|\Z)", re.ASCII
@@ -68,9 +69,16 @@ _ENDS_BARE = re.compile(rf'\s*,\s*(?:{_TOP})"?\s*:')
 _ENDS_ITEM = re.compile(r'\s*(?:,\s*["\[{0-9tfn-]|,?\s*\]\s*[,\]}])')
 # A text without its last quote: the next key of the event follows in the middle of it.
 _SWALLOWED = re.compile(rf',\s*"(?:{_TOP})"\s*:\s*["0-9{{-]')
+_BEFORE_KEY = re.compile(rf"\s*,\s*{_KEY_AHEAD}")
+_SINGLE = re.compile(r"'((?:[^'\\\x00-\x1f\"]|\\')*)'(?=\s*[,:}\]])")
 _MISSING_COMMA = re.compile(_KEY_AHEAD)
 
+_BEHIND_EVENT = re.compile(r"\s*(?:[,\]}]|\Z)")
+_CORE_KEY = re.compile(r'"(ph|cat|name|pid|tid|ts|dur)"\s*[:=]')
+
 _MOST_DEPTH = 60
+_MOST_TRIES = 8
+_LONGEST_TRIED = 1 << 14  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +90,32 @@ class Mended:
     end: int
 
 
-def mend(text: str) -> Mended | None:
-    """Mend the object that `text` begins with; None if it cannot be."""
-    mender = _Mender(text)
-    try:
-        end = mender.value(0, 0, _ENDS_VALUE)
-    except _Beyond:
-        return None
-    return Mended("".join(mender.out), mender.codes, end)
+def mend(text: str, strict: bool = False) -> Mended | None:
+    """Mend the object that `text` begins with; None if it cannot be.
+
+    `strict`: not if a key of events then stands twice or is lost, as where two events run together.
+
+    Where a bare quote was taken for the end of a text of the event and nothing fits behind it, the
+    text is taken to go on (it may hold JSON of its own).
+    """
+    refused: set[int] = set()
+    first: Mended | None = None
+    for _ in range(_MOST_TRIES if len(text) <= _LONGEST_TRIED else 1):
+        mender = _Mender(text, refused)
+        try:
+            end = mender.value(0, 0, _ENDS_VALUE)
+        except _Beyond:
+            end = -1
+        if end >= 0 and not mender.lost_key():
+            found = Mended("".join(mender.out), mender.codes, end)
+            is_sure = not refused and not strict
+            if _BEHIND_EVENT.match(text, end) and (is_sure or not mender.doubled_key()):
+                return found
+            first = first or (found if is_sure else None)
+        if mender.last_end < 0:
+            break
+        refused = {quote for quote in refused if quote < mender.last_end} | {mender.last_end}
+    return first
 
 
 class _Beyond(Exception):
@@ -97,10 +123,25 @@ class _Beyond(Exception):
 
 
 class _Mender:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, refused: set[int]) -> None:
         self.text = text
+        self.refused = refused  # quotes that end no text
+        self.last_end = -1  # the last quote that ended a text of the event itself
+        self.swallowed: list[str] = []  # keys of events that stand inside a text
+        self.keys: list[str] = []  # of the event itself
         self.out: list[str] = []
         self.codes: Counter[str] = Counter()
+
+    def core_keys(self) -> list[str]:
+        return [key[1:-1] for key in self.keys if _CORE_KEY.match(f"{key}:")]
+
+    def lost_key(self) -> bool:
+        """Whether a key of the event was lost to a text that went on for too long."""
+        return not set(self.swallowed) <= set(self.core_keys())
+
+    def doubled_key(self) -> bool:
+        """Whether a key of the event stands twice."""
+        return len(self.core_keys()) != len(set(self.core_keys()))
 
     def space(self, at: int) -> int:
         match = _SPACE.match(self.text, at)
@@ -131,6 +172,8 @@ class _Mender:
         if match:
             self.out.append(match.group())
             return match.end()
+        if end := self.single(at):
+            return end
         match = _BARE.match(self.text, at)
         if match is None:
             raise _Beyond
@@ -138,6 +181,15 @@ class _Mender:
         if not known:
             self.codes["REPAIRED_NUMBER"] += 1
         self.out.append(match.group() if known else "null")
+        return match.end()
+
+    def single(self, at: int) -> int:
+        """Mend a text in single quotes: the position behind it, 0 if there is none."""
+        match = _SINGLE.match(self.text, at)
+        if match is None:
+            return 0
+        self.codes["REPAIRED_SYNTAX"] += 1
+        self.out.append('"' + match[1].replace("\\'", "'") + '"')
         return match.end()
 
     def mapping(self, at: int, depth: int) -> int:
@@ -155,6 +207,8 @@ class _Mender:
                 self.out.append(",")
             first = False
             at = self.space(self.key(at))
+            if depth == 1:
+                self.keys.append(self.out[-1])
             if self.char(at) != ":":
                 raise _Beyond
             self.out.append(":")
@@ -196,6 +250,8 @@ class _Mender:
     def key(self, at: int) -> int:
         if self.char(at) == '"':
             return self.string(at, _ENDS_KEY, 0)
+        if end := self.single(at):
+            return end
         match = _BARE_KEY.match(self.text, at)
         if match is None:
             raise _Beyond
@@ -219,7 +275,12 @@ class _Mender:
                 if self.is_last(at, ends, depth, bool(bare)):
                     break
                 swallowed = _comma_before(text, at)
-                if depth == 1 and swallowed >= start and _SWALLOWED.match(text, swallowed):
+                if (
+                    depth == 1
+                    and swallowed >= start
+                    and swallowed not in self.refused
+                    and _SWALLOWED.match(text, swallowed)
+                ):
                     at, unclosed = swallowed, True
                     break
                 bare.append(at - start)
@@ -229,17 +290,20 @@ class _Mender:
                 if escape is None:
                     impossible = True
                     at += 1
-                elif (
-                    impossible
-                    and escape.group() == '\\"'
-                    and self.is_last(at + 1, ends, depth, bool(bare))
+                elif escape.group() == '\\"' and (
+                    _BEFORE_KEY.match(text, at + 2)
+                    or (impossible and self.is_last(at + 1, ends, depth, bool(bare)))
                 ):
+                    impossible = True
                     at += 1  # the backslash is literal and the quote the last
                 else:
                     at = escape.end()
             else:
                 control = True
                 at += 1
+        if depth == 1 and ends is _ENDS_VALUE:
+            self.last_end = at
+            self.swallowed += _CORE_KEY.findall(text, start, at) if bare else []
         self.codes["REPAIRED_ESCAPE"] += bool(bare or impossible)
         self.codes["REPAIRED_CONTROL"] += control
         self.codes["REPAIRED_SYNTAX"] += unclosed
@@ -248,6 +312,8 @@ class _Mender:
 
     def is_last(self, quote: int, ends: re.Pattern[str], depth: int, has_bare: bool) -> bool:
         """Whether the quote at `quote` ends its text."""
+        if quote in self.refused:
+            return False
         if depth == 1 and ends is _ENDS_VALUE:
             if _ENDS_BARE.match(self.text, quote + 1):
                 return True

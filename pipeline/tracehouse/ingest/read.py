@@ -19,7 +19,7 @@ from tracehouse.ingest.about import About, about
 from tracehouse.ingest.batches import Dictionaries, EventBatch, FrameBuilder, event_table
 from tracehouse.ingest.containers import Member, members
 from tracehouse.ingest.cursor import Cursor
-from tracehouse.ingest.envelope import Tail, parse_envelope, take_head, take_tail
+from tracehouse.ingest.envelope import Tail, holds_event, parse_envelope, take_head, take_tail
 from tracehouse.ingest.fields import json_text
 from tracehouse.ingest.reader_ijson import IjsonReader
 from tracehouse.ingest.reader_scan import ScanReader
@@ -196,7 +196,8 @@ def _read_member(
             if not found:
                 raise
             found[-1][1].add(
-                "REPAIRED_SYNTAX", example="text that is no trace stands behind the document"
+                "DROPPED_EVENT" if holds_event(cursor.rest()) else "REPAIRED_SYNTAX",
+                example="text that is no trace stands behind the document",
             )
             cursor.skip_all()
             break
@@ -268,7 +269,7 @@ class _Document:
     def read(self) -> None:
         """Read to the end of the document. Raises RejectedFile NOT_A_TRACE."""
         cursor = self._cursor
-        head = take_head(cursor)
+        head = take_head(cursor, self._findings)
         self._events_of = READERS[self._reader_name](cursor, self._findings)
         self._frame = FrameBuilder(self._events_of.dictionaries)
         self._redactor = Redactor(self._events_of.dictionaries, self._findings)

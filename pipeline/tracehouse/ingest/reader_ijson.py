@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,12 +12,20 @@ from tracehouse.findings import Findings
 from tracehouse.ingest import scanner
 from tracehouse.ingest.batches import Dictionary, EventBatch, batch_of_rows, new_dictionaries
 from tracehouse.ingest.cursor import Cursor
-from tracehouse.ingest.fields import Row, parsed_json, row_of
+from tracehouse.ingest.fields import LONGEST_INTEGER, Row, parsed_json, row_of
 from tracehouse.ingest.odd_events import read_event
 from tracehouse.ingest.repair import Expect, Then, is_endless, read_more, repair_at
 from tracehouse.ingest.scan_memory import ScanMemory
 
 _PARSER = ijson.get_backend("yajl2_c")
+_LONG_NUMBER = re.compile(rb"[0-9]{%d}" % LONGEST_INTEGER)
+
+
+def _items(text: bytes) -> list[Any]:
+    """Parse the items of a list; JSONError or ValueError for text that is no JSON."""
+    if _LONG_NUMBER.search(text):  # ijson would crash on an integer longer than Python reads
+        return list(parsed_json(b"[" + text + b"]"))
+    return list(_PARSER.items(b"[" + text + b"]", "item"))
 
 
 class IjsonReader:
@@ -86,43 +95,47 @@ class IjsonReader:
         if not items:
             return []
         if self._expect is Expect.COMMA_OR_END:
-            if items[:1] != b",":
+            if items[:1] != b"," or len(items) == 1:  # a comma with nothing behind it
                 return None
             items = items[1:]
         try:
-            parsed = list(_PARSER.items(b"[" + items + b"]", "item"))
-        except (ijson.JSONError, ValueError):  # ValueError: a number longer than Python reads
+            parsed = _items(items)
+        except (ijson.JSONError, ValueError):
             return None
         # Events may stand in a list inside the list: the repair looks.
         return None if any(isinstance(item, list) for item in parsed) else parsed
 
     def _read_to_damage(self) -> Then:
-        """Read up to the damage that the scanner finds, and repair it."""
+        """Read the text at hand by the damages that the scanner finds in it, and repair each."""
         cursor = self._cursor
         memory = ScanMemory()
         memory.look_at(cursor.text, cursor.at, cursor.end)
-        memory.go_to(cursor.at, self._expect.value)
-        while (result := memory.scan()) == scanner.FULL:
-            memory.make_room()
+        while True:
             memory.forget_rows()
-        self._take_valid(cursor.text[cursor.at : memory.position].tobytes())
-        cursor.at = memory.position
-        self._expect = Expect(memory.expect)
-        if result == scanner.DONE:
-            return Then.LIST_ENDED
-        if result == scanner.MORE and not is_endless(cursor):
-            return Then.READ_MORE
-        found = repair_at(cursor, cursor.at, self._expect)
-        if found.then is Then.READ_MORE:
-            return found.then
-        for code, count in found.codes.items():
-            self._findings.add(code, count, self.events_seen, found.example)
-        if found.event is not None:
-            self._add(read_event(found.event, self.events_seen, self._findings))
-        self.events_seen += found.dropped
-        cursor.at = found.end
-        self._expect = found.expect
-        return found.then
+            memory.go_to(cursor.at, self._expect.value)
+            while (result := memory.scan()) == scanner.FULL:
+                if memory.rows < scanner.CAPACITY:
+                    memory.make_room()
+                memory.forget_rows()
+            self._take_valid(cursor.text[cursor.at : memory.position].tobytes())
+            cursor.at = memory.position
+            self._expect = Expect(memory.expect)
+            if result == scanner.DONE:
+                return Then.LIST_ENDED
+            if result == scanner.MORE and not is_endless(cursor):
+                return Then.READ_MORE
+            found = repair_at(cursor, cursor.at, self._expect)
+            if found.then is Then.READ_MORE:
+                return found.then
+            for code, count in found.codes.items():
+                self._findings.add(code, count, self.events_seen, found.example)
+            if found.event is not None:
+                self._add(read_event(found.event, self.events_seen, self._findings))
+            self.events_seen += found.dropped
+            cursor.at = found.end
+            self._expect = found.expect
+            if found.then is not Then.GO_ON:
+                return found.then
 
     def _take_valid(self, items: bytes) -> None:
         """Take items that the scanner has found valid; a separator may stand at either end."""
@@ -130,14 +143,11 @@ class IjsonReader:
         if items.endswith(b"]"):
             items = items[:-1]  # of the list
         items = items.strip(b" \t\r\n,")
-        parsed = self._parsed_alone(items)
-        self._take(parsed)
-
-    def _parsed_alone(self, items: bytes) -> list[Any]:
         try:
-            return list(_PARSER.items(b"[" + items + b"]", "item"))
+            parsed = _items(items)
         except (ijson.JSONError, ValueError):
-            return list(parsed_json(b"[" + items + b"]"))
+            parsed = parsed_json(b"[" + items + b"]")
+        self._take(parsed)
 
     def _take(self, parsed: list[Any]) -> None:
         for event in parsed:

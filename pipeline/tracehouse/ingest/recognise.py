@@ -16,6 +16,7 @@ class Container(StrEnum):
     GZIP = "gzip"
     ZSTD = "zstd"
     ZIP = "zip"
+    TAR = "tar"
     TEXT = "text"
 
 
@@ -25,6 +26,8 @@ _CLAIMS = {
     ".zst": Container.ZSTD,
     ".zstd": Container.ZSTD,
     ".zip": Container.ZIP,
+    ".tar": Container.TAR,
+    ".tgz": Container.GZIP,
     ".json": Container.TEXT,
 }
 _TRACE_SUFFIXES = frozenset(_CLAIMS) | {".trace"}
@@ -46,7 +49,26 @@ def container_of(head: bytes) -> Container:
         return Container.ZSTD
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):  # a member, or an empty directory
         return Container.ZIP
+    if head.startswith(b"ustar", 257):
+        return Container.TAR
     return Container.TEXT
+
+
+_FOREIGN = (
+    (b"BZh", "bzip2"),
+    (b"\xfd7zXZ\0", "xz"),
+    (b"7z\xbc\xaf\x27\x1c", "7z"),
+    (b"\x04\x22\x4d\x18", "lz4"),
+    (b"Rar!\x1a\x07", "rar"),
+)
+
+
+def foreign_container(head: bytes) -> str | None:
+    """Return the name of the container that the first bytes announce, if it is not supported."""
+    for magic, name in _FOREIGN:
+        if head.startswith(magic):
+            return name
+    return None
 
 
 def is_skippable_frame(head: bytes) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import fsspec
 import xxhash
@@ -14,15 +16,65 @@ import xxhash
 from tracehouse.errors import UsageError
 from tracehouse.ingest import recognise
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
 _MAGIC = re.compile(r"[*?\[]")
 _TIME_KEYS = ("mtime", "LastModified", "last_modified", "updated", "created")
 _TAG_KEYS = ("ETag", "etag", "md5Hash")
 
 
 def open_remote(url: str) -> BinaryIO:
-    """Open a URL for reading, seekable. Raises OSError as the store does."""
-    fs, path = fsspec.core.url_to_fs(url)
-    return cast(BinaryIO, fs.open(path, "rb"))
+    """Open a URL for reading, seekable. OSError for whatever goes wrong at the store."""
+    with _store_errors():
+        fs, path = fsspec.core.url_to_fs(url)
+        return cast(BinaryIO, _RemoteFile(fs.open(path, "rb")))
+
+
+class _RemoteFile(io.RawIOBase):
+    """A file of a store that raises OSError only, as the system's files do."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        with _store_errors():
+            return cast(bytes, self._file.read(size))
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        data = self.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        with _store_errors():
+            return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+@contextmanager
+def _store_errors() -> Iterator[None]:
+    """Turn the errors of a store's own library (botocore's, aiohttp's) into OSError."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:  # they have no base in common
+        raise OSError(f"{type(error).__name__}: {error}") from error
 
 
 def find_remote(url: str, skipped: set[str]) -> Iterator[tuple[str, int, int]]:
@@ -39,10 +91,11 @@ def find_remote(url: str, skipped: set[str]) -> Iterator[tuple[str, int, int]]:
             return
         infos = _listing(fs, path)
     except (ImportError, ValueError) as error:
-        hint = "install the fsspec package of this protocol"
+        hint = "install the fsspec package of this protocol beside tracehouse (s3fs, gcsfs, adlfs)"
         raise UsageError(f"cannot open {url}: {error}", hint=hint) from error
-    except OSError as error:
-        raise UsageError(f"cannot read {url}: {error}") from error
+    except Exception as error:  # OSError, and what each store's library has of its own
+        hint = "check the URL, the network and the credentials"
+        raise UsageError(f"cannot read {url}: {error}", hint=hint) from error
     if not infos:
         raise UsageError(f"no file matches {url}", hint="check the URL")
     for name, info in sorted(infos.items()):
@@ -64,8 +117,11 @@ def _listing(fs: Any, path: str) -> dict[str, dict[str, Any]]:
 
 
 def _head(fs: Any, name: str) -> bytes:
-    with fs.open(name, "rb") as file:
-        return cast(bytes, file.read(recognise.HEAD_LENGTH))
+    try:
+        with _store_errors(), fs.open(name, "rb") as file:
+            return cast(bytes, file.read(recognise.HEAD_LENGTH))
+    except OSError:
+        return b"{"  # take it: reading it will say what is wrong
 
 
 def _described(fs: Any, name: str, info: dict[str, Any]) -> tuple[str, int, int]:

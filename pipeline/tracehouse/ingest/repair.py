@@ -15,15 +15,15 @@ from enum import Enum, auto
 from tracehouse.findings import Findings
 from tracehouse.ingest import oversize, scanner
 from tracehouse.ingest.cursor import Cursor
-from tracehouse.ingest.mend import TOP_KEYS, mend
+from tracehouse.ingest.mend import TOP_KEYS, Mended, mend
 
 # An event that is damaged is looked for its end in as much text as this, and no further.
 WINDOW_BYTES = 1 << 20
 _LOOKS = (1 << 12, 1 << 16, 2 * WINDOW_BYTES)  # most events are short
 
 _KEY = rf'"(?:{"|".join(TOP_KEYS)})"\s*:'.encode()
-# The start of an event; what stands behind a colon is an object inside one.
-_EVENT = re.compile(rb"(:?)\s*(\{\s*" + _KEY + rb")")
+# The start of an event; what stands behind a key is an object inside one.
+_EVENT = re.compile(rb"((?:\"\s*:)?)\s*(\{\s*" + _KEY + rb")")
 # The end of the list: behind an event, with keys of the envelope, its end, or nothing to follow.
 _LIST_END = re.compile(rb'\}[\s,]*\](?=\s*(?:,\s*"[^"\\]{0,80}"\s*:|,?\s*\}|\Z))|\](?=\s*\}\s*\Z)')
 # The end of the document, or another one.
@@ -33,7 +33,14 @@ _HEADER = re.compile(
     rb'\{\s*"(?:schemaVersion|traceEvents|deviceProperties|distributedInfo|displayTimeUnit'
     rb'|baseTimeNanoseconds)"\s*:'
 )
+# Text between events that holds nothing of an event: a comment, a mark, what a tool put there.
+_NO_EVENT = re.compile(rb'[^{}\[\]"\x00]*')
+# Many of one separator: all but some are passed over at once.
+_RUN = re.compile(rb"(?:,\s*){64,}|(?:[\]}]\s*){64,}")
+_RUN_LEFT = 32
+_BEFORE_EVENT = (b",", b"}", b"]", b"[")
 _SHOWN = 160
+_LOOK_BEHIND = 128  # of text behind a bracket tells what it ends
 
 
 class Expect(Enum):
@@ -117,7 +124,7 @@ def repair(text: bytes, expect: Expect, is_all: bool) -> Repair:
     start = len(text) - len(text.lstrip(b" \t\r\n"))
     first = text[start : start + 1]
     behind = text[start + 1 :].lstrip(b" \t\r\n")
-    if not first or (not behind and not is_all):
+    if not first or (len(behind) < _LOOK_BEHIND and not is_all):
         return Repair(Then.STOP if is_all else Then.READ_MORE, 0, expect)
     if expect is Expect.COMMA_OR_END:
         match = _EVENT.match(text, start)
@@ -126,9 +133,9 @@ def repair(text: bytes, expect: Expect, is_all: bool) -> Repair:
         if first == b"}" and _DOCUMENT_END.match(behind):
             return _syntax(text, start, expect, Then.LIST_ENDED)  # the list's own `]` is missing
         if first in (b"}", b"]"):
-            return _syntax(text, start + 1, expect)  # one too many
+            return _too_many(text, start, expect)
     elif first == b",":
-        return _syntax(text, start + 1, Expect.VALUE)  # one too many
+        return _too_many(text, start, Expect.VALUE)
     elif first == b"]":
         if _ends_list(behind):
             return _syntax(text, start + 1, expect, Then.LIST_ENDED)  # behind a comma
@@ -164,6 +171,16 @@ def _syntax(text: bytes, end: int, expect: Expect, then: Then = Then.GO_ON) -> R
     )
 
 
+def _too_many(text: bytes, start: int, expect: Expect) -> Repair:
+    """Leave out a separator, or most of many."""
+    run = _RUN.match(text, start)
+    if run is None:
+        return _syntax(text, start + 1, expect)
+    run_end = run.end() - _RUN_LEFT
+    count = len(text[start:run_end].translate(None, b" \t\r\n\v\f"))
+    return replace(_syntax(text, run_end, expect), codes=Counter(REPAIRED_SYNTAX=count))
+
+
 def _item(text: bytes, start: int, is_all: bool) -> Repair:
     """Repair an event that is damaged somewhere."""
     window = text[start : start + WINDOW_BYTES]
@@ -175,17 +192,22 @@ def _item(text: bytes, start: int, is_all: bool) -> Repair:
     is_whole = is_all or len(text) - start >= WINDOW_BYTES
     if following < 0 and not is_whole:
         return Repair(Then.READ_MORE, start)
-    mended = mend(own.decode(errors="replace"))
+    mended = _mended(own, following, strict=False)
+    if mended is None and own.rstrip(b" \t\r\n")[-1:] not in _BEFORE_EVENT and following >= 0:
+        # What looks like the next event may stand in a text of this one.
+        behind = _next_event(window, following + 1)
+        longer = window if behind < 0 else window[:behind]
+        mended = _mended(longer, behind, strict=True)
+        own = own if mended is None else longer
     if mended is not None:
-        read = len(own.decode(errors="replace")[: mended.end].encode())
-        if following < 0 or not own[read:].strip(b" \t\r\n,"):
-            return Repair(
-                Then.GO_ON,
-                start + read,
-                event=mended.text.encode(),
-                codes=+mended.codes,
-                example=_shown(own),
-            )
+        event, event_end = mended
+        return Repair(
+            Then.GO_ON,
+            start + event_end,
+            event=event.text.encode(),
+            codes=+event.codes,
+            example=_shown(own),
+        )
     if following >= 0:
         return _dropped(own, start + following, Expect.VALUE)
     end = _LIST_END.search(window)
@@ -197,6 +219,16 @@ def _item(text: bytes, start: int, is_all: bool) -> Repair:
     return _dropped(own, start + len(window))
 
 
+def _mended(own: bytes, following: int, strict: bool) -> tuple[Mended, int] | None:
+    """Mend the event that is all of `own` (or its start, if none follows): it and its end."""
+    text = own.decode(errors="replace")
+    mended = mend(text, strict)
+    if mended is None:
+        return None
+    end = len(text[: mended.end].encode())
+    return None if following >= 0 and own[end:].strip(b" \t\r\n,") else (mended, end)
+
+
 def _stranger(text: bytes, start: int, is_all: bool) -> Repair:
     """Go past text that is neither separator nor event, to an event or the end of the list."""
     window = text[start : start + WINDOW_BYTES]
@@ -206,14 +238,16 @@ def _stranger(text: bytes, start: int, is_all: bool) -> Repair:
     if header:
         return _interleaved(start, own[header.start() :])
     if following >= 0:
+        if _NO_EVENT.fullmatch(own):
+            return _syntax(text, start + following, Expect.VALUE)
         return _dropped(own, start + following, Expect.VALUE)
     if not is_all and len(text) - start < WINDOW_BYTES:
         return Repair(Then.READ_MORE, start)
     end = _LIST_END.search(window)
     if end:
         return _dropped(own, start + end.end() - 1)
-    if is_all:
-        return replace(_dropped(own, start), then=Then.STOP)
+    if is_all and len(text) - start <= WINDOW_BYTES:
+        return Repair(Then.STOP, start)
     return Repair(Then.GO_ON, start + len(window), Expect.COMMA_OR_END)
 
 

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterable, Iterator
 
 from tracehouse.findings import Findings
 
 _UTF8_MARK = b"\xef\xbb\xbf"
-_WIDE_MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+# How a text begins that is not UTF-8: with a mark, or with a character below 128 among zeros.
+_WIDE = (
+    (re.compile(rb"\xff\xfe\0\0"), 4, "utf-32-le"),
+    (re.compile(rb"\0\0\xfe\xff"), 4, "utf-32-be"),
+    (re.compile(rb"\xff\xfe"), 2, "utf-16-le"),
+    (re.compile(rb"\xfe\xff"), 2, "utf-16-be"),
+    (re.compile(rb"[{\[\s]\0\0\0"), 0, "utf-32-le"),
+    (re.compile(rb"\0\0\0[{\[\s]"), 0, "utf-32-be"),
+    (re.compile(rb"[{\[\s]\0[^\0]\0"), 0, "utf-16-le"),
+    (re.compile(rb"\0[{\[\s]\0[^\0]"), 0, "utf-16-be"),
+)
+_LONGEST_MARK = 4
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _REPLACEMENT_LENGTH = 3  # bytes of U+FFFD in UTF-8
 
@@ -16,7 +28,7 @@ _REPLACEMENT_LENGTH = 3  # bytes of U+FFFD in UTF-8
 def utf8_blocks(blocks: Iterable[bytes], findings: Findings) -> Iterator[bytes]:
     """Yield the same text as valid UTF-8; blocks that are valid already pass untouched.
 
-    A UTF-8 byte-order mark is dropped (ENCODING_BOM). UTF-16 with a mark is transcoded
+    A UTF-8 byte-order mark is dropped (ENCODING_BOM). UTF-16 and UTF-32 are transcoded
     (ENCODING_FIXED, once). Bytes that are no UTF-8 become U+FFFD, one for each maximal invalid
     subpart as in `errors="replace"` (ENCODING_FIXED, counted in bytes replaced). A sequence cut by
     a border between blocks stays whole. Nothing is raised.
@@ -25,12 +37,12 @@ def utf8_blocks(blocks: Iterable[bytes], findings: Findings) -> Iterator[bytes]:
     first = b""
     for block in rest:
         first += block
-        if len(first) >= len(_UTF8_MARK):
+        if len(first) >= _LONGEST_MARK:
             break
-    encoding = _WIDE_MARKS.get(first[:2])
-    if encoding is not None:
-        yield from _transcoded(first[2:], rest, encoding, findings)
-        return
+    for mark, length, encoding in _WIDE:
+        if mark.match(first):
+            yield from _transcoded(first[length:], rest, encoding, findings)
+            return
     if first.startswith(_UTF8_MARK):
         findings.add("ENCODING_BOM")
         first = first[len(_UTF8_MARK) :]

@@ -30,7 +30,7 @@ def build(out: Path, state: LakeState) -> None:
 
     Raises:
         duckdb.Error: the lake's Parquet does not have the columns of this version.
-        OSError: OUT cannot be written.
+        OSError: OUT cannot be written, or a Parquet file of the lake not be read.
     """
     out = Path(os.path.abspath(out))  # noqa: PTH100 - resolve() would follow links
     for left_over in out.glob(f".{WAREHOUSE}.*.tmp*"):
@@ -41,6 +41,8 @@ def build(out: Path, state: LakeState) -> None:
         with open_session() as session, attached(session, temporary):
             _fill(session, out, state)
         temporary.replace(out / WAREHOUSE)
+    except (duckdb.IOException, duckdb.FatalException) as error:  # such as a full disk
+        raise OSError(f"cannot build {out / WAREHOUSE}: {error}") from error
     finally:
         temporary.unlink(missing_ok=True)
     durable.sync(out)

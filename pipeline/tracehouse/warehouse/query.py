@@ -16,6 +16,7 @@ from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.warehouse.build import WAREHOUSE
 from tracehouse.warehouse.catalogue import relations
 from tracehouse.warehouse.connection import open_file
+from tracehouse.warehouse.rows import Rows
 
 _COMMENT = re.compile(r"(?P<meaning>.*?)(?: \[(?P<unit>[^\[\]]+)\])?", re.DOTALL)
 
@@ -62,7 +63,8 @@ class Warehouse:
             UsageError: there is none.
             TracehouseError: BAD_WAREHOUSE if the file cannot be opened.
         """
-        path = Path(out) / WAREHOUSE
+        self._out = Path(out)
+        path = self._out / WAREHOUSE
         if not path.is_file():
             raise UsageError(
                 f"{out} holds no warehouse.", hint=f"Try: tracehouse analyze TRACES -o {out}"
@@ -93,8 +95,8 @@ class Warehouse:
 
     def sql(
         self, query: str, parameters: Sequence[object] | Mapping[str, object] | None = None
-    ) -> pa.Table:
-        """Return the rows of a query; a statement without rows gives an empty table.
+    ) -> Rows:
+        """Return the rows of a query; a statement without rows gives none.
 
         Args:
             query: SQL. The database is read-only.
@@ -102,9 +104,22 @@ class Warehouse:
 
         Raises:
             duckdb.Error: the query is wrong, in DuckDB's own words.
+            UsageError: a file cannot be read, as after the warehouse was moved.
         """
-        rows = self._connection.sql(query, params=parameters)
-        return pa.table({}) if rows is None else rows.to_arrow_table()
+        return Rows(self.arrow(query, parameters))
+
+    def arrow(
+        self, query: str, parameters: Sequence[object] | Mapping[str, object] | None = None
+    ) -> pa.Table:
+        """Return the rows of a query as an Arrow table; else as `sql`."""
+        try:
+            rows = self._connection.sql(query, params=parameters)
+            return pa.table({}) if rows is None else rows.to_arrow_table()
+        except duckdb.IOException as error:
+            raise UsageError(
+                str(error).strip(),
+                hint=f"\nIf the warehouse was moved or copied: tracehouse refresh {self._out}",
+            ) from error
 
     def table(self, name: str) -> pa.Table:
         """Return all rows of a table or view, in the order they are stored.
@@ -115,7 +130,7 @@ class Warehouse:
         names = [table.name for table in self.describe()]
         if name not in names:
             raise UsageError(f"There is no table {name!r}.", hint=f"There are: {', '.join(names)}")
-        return self.sql(f'SELECT * FROM "{name}"')
+        return self.arrow(f'SELECT * FROM "{name}"')
 
     def describe(self) -> tuple[TableDoc, ...]:
         """Describe every table and view from the COMMENTs in the file, in the order of the docs."""
