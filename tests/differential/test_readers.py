@@ -153,3 +153,21 @@ def test_items_that_are_no_events(made: list[object], others: list[object], rand
         i for i, item in enumerate(items) if isinstance(item, dict)
     ]
     assert_same(scan, read_text(text, "ijson"))
+
+
+@pytest.mark.parametrize("depth", [59, 60, 61, 200])
+def test_deep_values(depth: int) -> None:
+    nested = "[" * depth + "]" * depth
+    text = f'{{"traceEvents":[{{"ts":1,"args":{{"a":{nested}}}}},{{"ts":2}}]}}'.encode()
+    scan = read_text(text, "scan")
+    assert scan.events.num_rows == (2 if depth <= 60 else 1)  # deeper ones are dropped, and told
+    assert scan.findings.get("DROPPED_EVENT") == (None if depth <= 60 else (1, 0))
+    assert_same(scan, read_text(text, "ijson"))
+
+
+def test_lone_surrogates() -> None:
+    text = b'{"traceEvents":[{"name":"a\\ud800b\\ud83d\\ude00","args":{"a":"\\uD800x"}},{"n":1}]}'
+    scan = read_text(text, "scan")
+    assert scan.events["name"].to_pylist() == ["a?b😀", None]
+    assert scan.events["args"].to_pylist() == ['{"a":"\\ud800x"}', None]
+    assert_same(scan, read_text(text, "ijson"))

@@ -18,14 +18,20 @@ from tracehouse.ingest.repair import Expect, Then, is_endless, read_more, repair
 from tracehouse.ingest.scan_memory import ScanMemory
 
 _PARSER = ijson.get_backend("yajl2_c")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _LONG_NUMBER = re.compile(rb"[0-9]{%d}" % LONGEST_INTEGER)
 
 
 def _items(text: bytes) -> list[Any]:
     """Parse the items of a list; JSONError or ValueError for text that is no JSON."""
-    if _LONG_NUMBER.search(text):  # ijson would crash on an integer longer than Python reads
-        return list(parsed_json(b"[" + text + b"]"))
+    # ijson would crash on an integer longer than Python reads, and makes `?` of a lone surrogate.
+    if _LONG_NUMBER.search(text) or _SURROGATE.search(text):
+        return list(parsed_json(b"[" + text + b"]", parse_constant=_refuse))
     return list(_PARSER.items(b"[" + text + b"]", "item"))
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)  # NaN and Infinity are no JSON
 
 
 class IjsonReader:
@@ -74,9 +80,9 @@ class IjsonReader:
     def _read_window(self) -> Then:
         """Read the whole items of the text at hand, or repair the first damage in it."""
         cursor = self._cursor
-        end, is_closed = scanner.whole_items(cursor.text, cursor.at, cursor.end)
+        end, is_closed, depth = scanner.whole_items(cursor.text, cursor.at, cursor.end)
         parsed = self._parsed(cursor.text[cursor.at : end].tobytes())
-        if parsed is None:
+        if parsed is None or depth > scanner.MOST_DEPTH:
             return self._read_to_damage()
         self._take(parsed)
         cursor.at = end

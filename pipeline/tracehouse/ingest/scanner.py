@@ -115,6 +115,7 @@ ODD_TEXT, ODD_VALUE = 1, 2
 # What rounding to thousandths did: it is an integer and was not scaled; nothing; something.
 INTEGER, EXACT, ROUNDED = range(3)
 _MOST_WHOLE_US = 9_223_372_036_854_774  # the most microseconds that fit 63 bits of nanoseconds
+MOST_DEPTH = 60  # of a value; deeper ones are not read
 _LONGEST_NUMBER = 400  # longer ones are odd (fields.MAX_PLAIN_DIGITS)
 
 
@@ -393,7 +394,7 @@ def _literal(state: int, at: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _container(state: int, at: int, out: int) -> tuple[int, int, bool]:
-    """Walk an array or object of depth up to 60 and write it compactly to `out`.
+    """Walk an array or object of depth up to MOST_DEPTH and write it compactly to `out`.
 
     Returns the position behind it (0: invalid), the address behind what was written, and whether it
     is odd: it holds an object, whose keys may be doubled, or an unusual escape or number.
@@ -452,7 +453,7 @@ def _container(state: int, at: int, out: int) -> tuple[int, int, bool]:
             want = 4
             continue
         if c == 91 or c == 123:
-            if depth == 60:
+            if depth == MOST_DEPTH:
                 put(state, FAILED_AT, at)
                 return 0, out, True
             put_byte(out, c)
@@ -513,7 +514,7 @@ def _shapes(at: int, out: int) -> tuple[int, int]:
             at += 1
             if byte_at(at) == 32:
                 at += 1
-        elif c == 91 and value_next and depth < 60:
+        elif c == 91 and value_next and depth < MOST_DEPTH:
             depth += 1
             end_next = True
             at += 1
@@ -1076,15 +1077,16 @@ def place_words(state: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def whole_items(text: Any, at: int, end: int) -> tuple[int, bool]:
+def whole_items(text: Any, at: int, end: int) -> tuple[int, bool, int]:
     """Find the end of the last whole item of a list, looking at nothing but strings and brackets.
 
     Shapes: text: uint8; `at` between two items of the list.
     Cost:   about 1 ns a byte.
     Result: the position behind the last item that ends in text[at:end] (`at` if none does), and
-        whether the list's `]` is the next thing behind it.
+        whether the list's `]` is the next thing behind it; and how deep brackets are nested.
     """
     depth = 0
+    deepest = 0
     inside = False
     last = at
     while at < end:
@@ -1098,16 +1100,17 @@ def whole_items(text: Any, at: int, end: int) -> tuple[int, bool]:
             inside = True
         elif c == 91 or c == 123:
             depth += 1
+            deepest = max(deepest, depth)
         elif c == 93 or c == 125:
             if depth == 0:
-                return at, c == 93
+                return at, c == 93, deepest
             depth -= 1
             if depth == 0:
                 last = at + 1
         elif c == 44 and depth == 0:
             last = max(last, at)
         at += 1
-    return last, False
+    return last, False, deepest
 
 
 @njit(cache=True, nogil=True)
