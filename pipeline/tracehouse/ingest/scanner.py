@@ -55,8 +55,7 @@ BAD = (
     SLOTS,  # address of the hash table's slots
     SLOT_COUNT,  # a power of two
     ENTRIES,  # address of the words
-    WORD_TEXT,  # address of the room for the words' bytes
-    WORD_TEXT_END,
+    WORD_TEXT_END,  # address behind the room for the words' bytes
     WORD_COUNTS,  # address of the number of distinct words per column
     POSITION,  # address of the next byte
     ROWS,  # records filled
@@ -69,7 +68,7 @@ BAD = (
     ARGS_USED,  # address behind the last byte written
     EXTRA_USED,
     STATE_SIZE,
-) = range(29)
+) = range(28)
 
 # Values of EXPECT.
 FIRST_OR_END, COMMA_OR_END, VALUE = range(3)
