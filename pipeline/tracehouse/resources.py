@@ -32,8 +32,17 @@ def sql_texts(folder: str) -> dict[str, str]:
     }
 
 
+def data_names(folder: str) -> tuple[str, ...]:
+    """Name the files of a folder of data/, e.g. of `arch`, in order.
+
+    Raises:
+        TracehouseError: RESOURCE_MISSING if there is no such folder.
+    """
+    return tuple(sorted(f.name for f in _find("data", folder).iterdir() if f.is_file()))
+
+
 def data_text(name: str) -> str:
-    """Read a text file of data/, e.g. `op_categories.csv` or `arch/mi300x.json`.
+    """Read a text file of data/, e.g. `op_categories.csv` or `arch/MI300X.json`.
 
     Raises:
         TracehouseError: RESOURCE_MISSING if there is no such file.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from case_file import both_readers, codes, column, read_events
+from formula_cases import work_of
 
 
 def op(args, name="aten::mm"):
@@ -12,9 +13,50 @@ def op(args, name="aten::mm"):
     )
 
 
-@pytest.mark.skip(reason="waits for issue 4: op models")
-def test_f58_type_spellings():
-    """Bytes per element of c10::BFloat16, float, long int and so on."""
+F58 = [
+    ("c10::BFloat16", 2),
+    ("float", 4),
+    ("long int", 8),
+    ("signed char", 1),
+    ("c10::Float8_e4m3fn", 1),
+    ("int", 4),
+    ("double", 8),
+    ("c10::Half", 2),
+    ("unsigned char", 1),
+    ("bool", 1),
+    ("short int", 2),
+    ("long", 8),
+    ("c10::complex<float>", 8),
+    ("float32", 4),
+]
+
+
+@pytest.mark.parametrize(("spelling", "size"), F58)
+def test_f58_type_spellings(spelling, size):
+    # each operand 6·6 elements, the product too: 3 · 36 elements of the same type
+    done = work_of("aten::mm", [[6, 6], [6, 6]], [spelling, spelling])
+    assert done.bytes == 3 * 36 * size
+    assert done.why is None
+    assert done.dtype != "unknown"
+
+
+@pytest.mark.parametrize("spelling", ["Scalar", "TensorList", "", None, "c10::Float9", "FLOAT"])
+def test_f58_what_is_no_type_of_a_tensor_has_no_bytes(spelling):
+    done = work_of("aten::mm", [[6, 6], [6, 6]], ["float", spelling])
+    assert done.bytes is None
+    assert done.why is not None
+
+
+@both_readers
+def test_f58_lists_stay_aligned_and_unknown_texts_are_kept(tmp_path, reader):
+    words = [*(spelling for spelling, _ in F58), "Scalar", "", "c10::Float9", "float"]
+    quoted = ",".join(f'"{word}"' for word in words)
+    shapes = ",".join(f"[{place}]" for place in range(len(words)))
+    args = f'{{"Input type":[{quoted}],"Input Dims":[{shapes}]}}'
+    trace = read_events(tmp_path, op(args), reader)
+    (row,) = trace.signatures.to_pylist()
+    assert row["input_types"] == words
+    assert row["input_dims"] == [[place] for place in range(len(words))]
 
 
 @both_readers

@@ -1,51 +1,133 @@
-"""Categories of ops, by the rules of data/op_categories.csv."""
+"""Categories and families of ops, by the rules of data/op_categories.csv.
+
+A category is what summaries group by; a family is what the formulas of `tracehouse.formulas` are
+for.
+"""
 
 from __future__ import annotations
 
 import csv
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tracehouse import resources
+from tracehouse.errors import UsageError
 
 UNKNOWN = "other"
+NO_FAMILY = "none"
+_COLUMNS = ("pattern", "match", "category", "family")
+_MATCHES = ("exact", "prefix", "regex")
+
+
+# SGLang's profiler numbers the kernels that it wraps.
+_NUMBERED = re.compile(r"(sglang_profiler::\w*[A-Za-z])_\d+")
+
+
+def plain_name(name: str) -> str:
+    """Return the name of an op without the number that its producer gave to the one call site."""
+    numbered = _NUMBERED.fullmatch(name)
+    return numbered[1] if numbered else name
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a name that fits is: its category and its family."""
+
+    category: str
+    family: str
+
+
+_NO_RULE = Rule(UNKNOWN, NO_FAMILY)
 
 
 @dataclass(frozen=True, slots=True)
 class OpCategories:
-    """Rules from op names to categories: exact names, then prefixes, then regexes; first hit."""
+    """Rules for op names: exact names, then prefixes, then regexes; first hit.
 
-    exact: dict[str, str]
-    prefixes: tuple[tuple[str, str], ...]
-    regexes: tuple[tuple[re.Pattern[str], str], ...]
+    `otherwise`: the rules for names that none of these fits.
+    """
+
+    exact: dict[str, Rule]
+    prefixes: tuple[tuple[str, Rule], ...]
+    regexes: tuple[tuple[re.Pattern[str], Rule], ...]
+    otherwise: OpCategories | None = None
+
+    def rule(self, name: str) -> Rule:
+        """Return the rule of the op `name`: category `other`, family `none` where none fits."""
+        name = plain_name(name)
+        if name in self.exact:
+            return self.exact[name]
+        for prefix, rule in self.prefixes:
+            if name.startswith(prefix):
+                return rule
+        for regex, rule in self.regexes:
+            if regex.search(name):
+                return rule
+        return _NO_RULE if self.otherwise is None else self.otherwise.rule(name)
 
     def category(self, name: str) -> str:
         """Return the category of the op `name`, `other` where no rule fits."""
-        if name in self.exact:
-            return self.exact[name]
-        for prefix, category in self.prefixes:
-            if name.startswith(prefix):
-                return category
-        for regex, category in self.regexes:
-            if regex.search(name):
-                return category
-        return UNKNOWN
+        return self.rule(name).category
+
+    def family(self, name: str) -> str:
+        """Return the family of the op `name`, `none` where no rule fits."""
+        return self.rule(name).family
 
 
-def parse(text: str) -> OpCategories:
-    """Parse rules from CSV text with the columns pattern, match, category, family."""
-    rules: dict[str, list[tuple[str, str]]] = {"exact": [], "prefix": [], "regex": []}
-    for row in csv.DictReader(text.splitlines()):
-        rules[row["match"]].append((row["pattern"], row["category"]))
-    return OpCategories(
-        exact=dict(rules["exact"]),
-        prefixes=tuple(rules["prefix"]),
-        regexes=tuple((re.compile(pattern), category) for pattern, category in rules["regex"]),
-    )
+def parse(text: str, *, source: str = "data/op_categories.csv") -> OpCategories:
+    """Parse rules from CSV text with the columns pattern, match, category, family.
+
+    Raises:
+        UsageError: a column is missing, or a row cannot be used; it names `source` and the line.
+    """
+    reader = csv.DictReader(text.removeprefix("\ufeff").splitlines())
+    missing = set(_COLUMNS) - set(reader.fieldnames or ())
+    if missing:
+        raise UsageError(
+            f"{source} has no column {', '.join(sorted(missing))}",
+            hint=f"its first line must be: {','.join(_COLUMNS)}",
+        )
+    exact: dict[str, Rule] = {}
+    prefixes: list[tuple[str, Rule]] = []
+    regexes: list[tuple[re.Pattern[str], Rule]] = []
+    for row in reader:
+        where = f"{source}, line {reader.line_num}"
+        pattern, match, category, family = (row[name] for name in _COLUMNS)
+        if not pattern or not category or match not in _MATCHES:
+            raise UsageError(
+                f"{where}: a row needs a pattern, one of {', '.join(_MATCHES)}, and a category",
+                hint="correct the row; family may be empty",
+            )
+        rule = Rule(category, family or NO_FAMILY)
+        if match == "exact":
+            exact[pattern] = rule
+        elif match == "prefix":
+            prefixes.append((pattern, rule))
+        else:
+            regexes.append((_regex(pattern, where), rule))
+    return OpCategories(exact, tuple(prefixes), tuple(regexes))
+
+
+def _regex(pattern: str, where: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise UsageError(
+            f"{where}: {pattern!r} is no regular expression: {error}", hint="correct the pattern"
+        ) from error
 
 
 @functools.cache
 def load() -> OpCategories:
     """Return the rules that come with Tracehouse."""
     return parse(resources.data_text("op_categories.csv"))
+
+
+def extended(text: str, source: str) -> OpCategories:
+    """Return a user's rules from CSV text, then those that come with Tracehouse.
+
+    Raises:
+        UsageError: as in `parse`; `source` is the user's file.
+    """
+    return replace(parse(text, source=source), otherwise=load())

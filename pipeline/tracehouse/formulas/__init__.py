@@ -1,0 +1,1 @@
+"""FLOPs and bytes of op calls: one module a family of formulas, over the args of signatures."""
