@@ -21,6 +21,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import bench_formulas
 import duckdb
 import pyarrow as pa
 from bench_link import make_frame
@@ -206,6 +207,10 @@ def small_traces(folder: str, repeats: int) -> dict[str, float]:
 def link_events(events: int, repeats: int) -> dict[str, float]:
     table = make_frame(events)
     return interleaved({"link": lambda: link(table, "0" * 16, findings=Findings())}, repeats)
+
+
+def formulas(calls: int) -> dict[str, float]:
+    return bench_formulas.measured(calls)
 
 
 def main() -> None:

@@ -47,10 +47,11 @@ class Sizes:
         int, ...
     ]  # of single traces; the last two are those whose peak memory is compared
     link_events: int
+    op_calls: int
 
 
-FULL = Sizes(3, 200, 1_000, (100, 200, 400, 1_000, 2_000), 1_000_000)
-QUICK = Sizes(1, 10, 50, (25, 50, 100), 100_000)
+FULL = Sizes(3, 200, 1_000, (100, 200, 400, 1_000, 2_000), 1_000_000, 10_000_000)
+QUICK = Sizes(1, 10, 50, (25, 50, 100), 100_000, 1_000_000)
 
 
 @dataclass(frozen=True)
@@ -248,6 +249,16 @@ class Bench:
         work = f"linking and nesting {events:,} events"
         return [Line(work, "CPU / json.load of as many events", "", f"{used['link'] / unit:.3f}")]
 
+    def formulas(self) -> list[Line]:
+        calls = self.sizes.op_calls
+        used = self.measure("formulas", calls=calls)
+        work = f"FLOPs and bytes of {calls:,} op calls, one core"
+        most = 1.0 * calls / 10_000_000
+        return [
+            goal(f"{work}, of 4,000 distinct inputs", "CPU s", used.pop("dictionary"), most),
+            *(Line(f"{work}, {name}", "CPU s", "", f"{cpu:.2f}") for name, cpu in used.items()),
+        ]
+
 
 def goal(work: str, measure: str, value: float, most: float) -> Line:
     """A line with a goal: at most `most`."""
@@ -304,7 +315,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="tracehouse-bench-") as folder:
         bench = Bench(Path(folder), args.source, QUICK if args.quick else FULL)
         lines = []
-        for part in (bench.readers, bench.linking, bench.one_trace, bench.archives, bench.growth):
+        parts = (bench.readers, bench.linking, bench.formulas, bench.one_trace, bench.archives)
+        for part in (*parts, bench.growth):
             measured = part()
             print(*measured, sep="\n", flush=True)
             lines += measured

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tracehouse.analysis.settings import Settings
     from tracehouse.commands.analyze import RunReport
     from tracehouse.commands.read import Trace
     from tracehouse.warehouse.query import Warehouse
@@ -33,14 +34,19 @@ def analyze(
     label: str | None = None,
     reader: str = "scan",
     keep_secrets: bool = False,
+    categories: str | PathLike[str] | None = None,
+    arch: str | PathLike[str] | None = None,
+    models: Sequence[str | PathLike[str]] = (),
 ) -> RunReport:
     """Analyse every new or changed trace of `paths` into the warehouse `out`.
 
     `paths`: files, folders, globs or URLs. `workers`: processes, None for one a core; 1 runs in
     this process. `label`: names the runs of one job, None takes the folder's name. `reader`: `scan`
     or `ijson`. `keep_secrets`: store values that look like secrets as they are, where they are
-    `redacted` else. A file that cannot be read is rejected in the report and never raises;
-    UsageError for a path that does not exist.
+    `redacted` else. `categories`: CSV file of op categories that go before ours. `arch`: name of
+    the device, or a JSON file of its peaks; None to recognise it. `models`: Python files of
+    formulas. A file that cannot be read is rejected in the report and never raises; UsageError for
+    a path that does not exist, or an option's file that cannot be used.
     """
     from tracehouse.commands import analyze as command
 
@@ -52,6 +58,7 @@ def analyze(
         label=label,
         reader=reader,
         keep_secrets=keep_secrets,
+        settings=_settings(categories, arch, models),
     )
 
 
@@ -62,11 +69,34 @@ def open(out: str | PathLike[str]) -> Warehouse:
     return Warehouse(Path(out))
 
 
-def read(path: str | PathLike[str], *, reader: str = "scan", keep_secrets: bool = False) -> Trace:
+def read(
+    path: str | PathLike[str],
+    *,
+    reader: str = "scan",
+    keep_secrets: bool = False,
+    categories: str | PathLike[str] | None = None,
+    arch: str | PathLike[str] | None = None,
+    models: Sequence[str | PathLike[str]] = (),
+) -> Trace:
     """Read the trace at `path` into Arrow tables, storing nothing; options as in analyze.
 
     RejectedFile if nothing of it is usable.
     """
     from tracehouse.commands.read import read as read_trace
 
-    return read_trace(str(path), reader=reader, keep_secrets=keep_secrets)
+    settings = _settings(categories, arch, models)
+    return read_trace(str(path), reader=reader, keep_secrets=keep_secrets, settings=settings)
+
+
+def _settings(
+    categories: str | PathLike[str] | None,
+    arch: str | PathLike[str] | None,
+    models: Sequence[str | PathLike[str]],
+) -> Settings:
+    from tracehouse.commands.settings import read_settings
+
+    return read_settings(
+        categories=None if categories is None else str(categories),
+        arch=None if arch is None else str(arch),
+        models=[str(path) for path in models],
+    )

@@ -177,6 +177,12 @@ CODES: dict[str, Code] = {
             "a copy or fill filed as a kernel",
             "kept as gpu_memcpy or _memset",
         ),
+        Code(
+            "UNKNOWN_DEVICE",
+            _INFO,
+            "the device is in no file of data/arch",
+            "work and rates kept; rooflines NULL; --arch names the device",
+        ),
         Code("RANKS_MERGED", _WARNING, "several ranks in one file", "kept apart by rank_label"),
         Code("RANK_UNKNOWN", _INFO, "no rank recorded", "rank NULL"),
         Code(

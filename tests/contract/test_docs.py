@@ -16,6 +16,6 @@ def test_reference_is_fresh(repo_root, tmp_path):
     result = CliRunner().invoke(main, ["docs", str(tmp_path)])
     assert result.exit_code == 0, result.output
     fresh = written(tmp_path)
-    assert set(fresh) == {"tables.md", "codes.md", "commands.md"}
+    assert set(fresh) == {"tables.md", "codes.md", "formulas.md", "commands.md"}
     assert fresh == written(repo_root / "docs/reference"), "stale: run `make docs`"
     assert all(f"`{word}`" in fresh["codes.md"] for word in CODES)

@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from tracehouse.analysis.summaries import INPUTS, summarise
+from tracehouse.analysis.summaries import INPUTS, evaluated
 from tracehouse.resources import sql_texts
 from tracehouse.schema.tables import TABLES
 from tracehouse.warehouse.connection import open_session
@@ -18,6 +18,11 @@ from tracehouse.warehouse.views import load_views
 VIEWS = load_views("trace")
 each_view = pytest.mark.parametrize("view", VIEWS, ids=[v.name for v in VIEWS])
 
+RATES = {  # unit to how a column of it may end
+    "TFLOPS/s": ("tflops_s", "peak_tflops"),
+    "TB/s": ("tb_s",),
+    "flops/byte": ("flops_per_byte",),
+}
 KINDS = ("compute", "comm", "memcpy", "memset")
 
 
@@ -50,6 +55,15 @@ def sample_part(seed: int = 7) -> dict[str, pa.Table]:
             | {"name": f"kernel{i % 5}", "ts_ns": draw.randrange(900), "dur_ns": draw.randrange(30)}
             | {"op_id": draw.choice((None, i)), "launch_id": draw.choice((None, 100 + i % 6))}
             | {"link": draw.choice(("correlation", "external_id", "none"))}
+            for i in range(20)
+        ]
+        rows["op_perf"] += [
+            {"trace_id": trace, "event_id": i, "name": f"op{i % 4}", "category": f"c{i % 2}"}
+            | {"signature_id": draw.choice((None, 0, 1)), "counted": draw.random() < 0.7}
+            | {"compute_spec": draw.choice((None, "matrix_bf16")), "kernel_count": 1}
+            | {"kernel_time_ns": draw.randrange(90), "flops": draw.choice((None, 0, 1000))}
+            | {"bytes": draw.choice((None, 0, 4000)), "peak_tflops": 989.5, "peak_tb_s": 3.35}
+            | {"roofline_ns": draw.choice((None, 0.125, 0.75)), "why": draw.choice((None, "x"))}
             for i in range(20)
         ]
     return {name: as_table(name, rows[name]) for name in INPUTS}
@@ -154,12 +168,12 @@ def test_grain_is_a_key(session, view):
 def test_order_of_rows_does_not_matter():
     tables = sample_part()
     draw = random.Random(3)
-    expected = summarise(tables)
+    expected = evaluated(tables)
     shuffled = {
         name: table.take(draw.sample(range(table.num_rows), table.num_rows))
         for name, table in tables.items()
     }
-    found = summarise(shuffled)
+    found = evaluated(shuffled)
     assert found.keys() == expected.keys()
     for name in expected:
         assert found[name].equals(expected[name]), name
@@ -167,9 +181,9 @@ def test_order_of_rows_does_not_matter():
 
 def test_a_trace_is_the_same_whatever_is_in_its_part():
     tables = sample_part()
-    together = summarise(tables)
+    together = evaluated(tables)
     for trace in tables["traces"]["trace_id"].to_pylist():
-        alone = summarise({name: of_trace(table, trace) for name, table in tables.items()})
+        alone = evaluated({name: of_trace(table, trace) for name, table in tables.items()})
         for name, rows in alone.items():
             assert rows.equals(of_trace(together[name], trace)), name
 
@@ -179,8 +193,8 @@ def of_trace(table: pa.Table, trace: str) -> pa.Table:
 
 
 def test_evaluating_equals_the_views(session):
-    """`summarise` evaluates each view once, instead of a stack of views."""
-    for name, rows in summarise(sample_part()).items():
+    """`evaluated` evaluates each view once, instead of a stack of views."""
+    for name, rows in evaluated(sample_part()).items():
         view = next(v for v in VIEWS if v.name == name)
         columns = ", ".join(f'"{c.name}"' for c in view.columns)
         assert rows.to_pylist() == (
@@ -194,7 +208,10 @@ def test_evaluating_equals_the_views(session):
 def test_words_are_for_people(view):
     assert view.summary.endswith(".")
     for column in view.columns:
-        assert column.unit in {"-", "ns", "pct", "bytes"}
+        if column.unit in RATES:
+            assert column.name.endswith(RATES[column.unit])
+            continue
+        assert column.unit in {"-", "ns", "pct", "bytes", "flops"}
         assert column.unit == "-" or column.name.split("_")[-1] == column.unit
         assert not column.meaning.endswith("]")  # brackets hold the unit of a COMMENT
 

@@ -16,14 +16,19 @@ import tracehouse
 # Whole µs, in a narrow window, so that spans nest, overlap, touch and coincide.
 moments, lengths = st.integers(1, 40), st.integers(0, 25)
 correlations = st.integers(1, 4)
+PRODUCT = {"Input Dims": [[2, 3], [3, 4]], "Input type": ["float", "float"]}
 
 
 @st.composite
 def traces(draw):
     trace = Trace()
     for _ in range(draw(st.integers(0, 6))):
-        name, thread = draw(st.sampled_from("abc")), draw(st.integers(1, 2))
-        trace.op(f"aten::{name}", draw(moments), draw(lengths), thread=thread)
+        name, thread = (
+            draw(st.sampled_from(["my::a", "my::b", "aten::mm"])),
+            draw(st.integers(1, 2)),
+        )
+        args = PRODUCT if draw(st.booleans()) else {}
+        trace.op(name, draw(moments), draw(lengths), thread=thread, **args)
     for correlation in draw(st.lists(correlations, unique=True)):
         name = draw(st.sampled_from(["cudaLaunchKernel", "hipGraphLaunch"]))
         trace.launch(draw(moments), draw(lengths), correlation=correlation, name=name)
@@ -58,6 +63,29 @@ def launcher(row):
     raise AssertionError(row)
 
 
+def check_work(trace, kernels):
+    """Check which row of op_perf carries the time of each activity of an op; returns their sum."""
+    ops = {op["event_id"]: op for op in trace.ops.to_pylist()}
+    work = {row["event_id"]: row for row in trace.op_perf.to_pylist()}
+    groups = defaultdict(list)
+    for kernel in kernels:
+        if kernel["op_id"] is not None:
+            at, way = kernel["op_id"], []
+            while at is not None:
+                way.append(at)
+                at = ops[at]["parent_id"]
+            known = [i for i in way if i in work and work[i]["flops"] is not None]
+            groups[known[-1] if known else kernel["op_id"]].append(kernel)
+    assert {i for i, row in work.items() if row["counted"]} == set(groups)
+    for event_id, below in groups.items():
+        row = work[event_id]
+        assert row["carrier_id"] == event_id
+        assert row["kernel_count"] == len(below)
+        assert row["kernel_time_ns"] == 1_000 * us(below)
+        assert row["flops"] is not None or row["why"] is not None
+    return sum(work[i]["kernel_time_ns"] for i in groups)
+
+
 def total(table, column):
     return sum(table[column].to_pylist())
 
@@ -81,6 +109,15 @@ def test_parts_sum_to_the_whole(drawn):
     assert total(trace.kernel_summary, "time_ns") == sum(1_000 * int(e["dur"]) for e in gpu)
     for table in (trace.op_args_summary, trace.op_categories):
         assert total(table, "direct_kernel_time_ns") == direct
+
+    carried = check_work(trace, kernels)
+    (coverage,) = trace.coverage.to_pylist() or [dict.fromkeys(trace.coverage.column_names, 0)]
+    assert coverage["op_time_ns"] == carried
+    assert coverage["modelled_ns"] + coverage["unmodelled_ns"] == carried
+    without_op = [row for row in kernels if row["op_id"] is None]
+    assert coverage["no_op_ns"] == 1_000 * us(without_op, launcher)
+    for table in (trace.roofline, trace.roofline_categories):
+        assert total(table, "kernel_time_ns") == carried
 
     # Busy time: a union over all devices, and one a device.
     assert timeline["busy_ns"] == 1_000 * us(kernels)

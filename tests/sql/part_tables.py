@@ -28,7 +28,7 @@ def stored(name: str, rows: Iterable[Row]) -> pa.Table:
 def part(traces: Iterable[str | Row] = (A,), **rows: Iterable[Row]) -> dict[str, pa.Table]:
     """Make all inputs of the views; a trace is an id, or a row."""
     named = [t if isinstance(t, Mapping) else {"trace_id": t, "status": "ok"} for t in traces]
-    names = ("issues", "kernels", "ops", "launches", "signatures")
+    names = ("issues", "kernels", "ops", "launches", "signatures", "op_perf")
     return {"traces": stored("traces", named)} | {n: stored(n, rows.get(n, ())) for n in names}
 
 

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 from part_tables import A, B, activity, part
 
-from tracehouse.analysis.summaries import summarise
+from tracehouse.analysis.summaries import evaluated
 from tracehouse.resources import sql_texts
 from tracehouse.warehouse.views import load_views
 
@@ -21,7 +21,7 @@ SUMS = (
 
 def checks(trace=A, **tables):
     """Return the rows of one trace by name."""
-    rows = summarise(part(**tables))["checks"].to_pylist()
+    rows = evaluated(part(**tables))["checks"].to_pylist()
     return {row["name"]: row for row in rows if row["trace_id"] == trace}
 
 
@@ -96,7 +96,7 @@ def values_of(**views):
     view = next(v for v in load_views("trace") if v.name == "_check_values")
     kernels = [{**linked(3, 0, 24), "trace_id": "a"}]
     tables = part(traces=("a",), kernels=kernels)
-    results = summarise(tables)
+    results = evaluated(tables)
     with duckdb.connect() as session:
         for name in view.reads:
             if name in views:

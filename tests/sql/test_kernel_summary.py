@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from part_tables import A, B, activity, part
 
-from tracehouse.analysis.summaries import summarise
+from tracehouse.analysis.summaries import evaluated
 
 GEMM = {"name": "void gemm<float>(int)", "short_name": "gemm"}
 COPY = {"name": "Memcpy HtoD", "short_name": "Memcpy HtoD"}
 
 
 def found(*kernels, traces=(A,)):
-    return summarise(part(traces=traces, kernels=kernels))["kernel_summary"].to_pylist()
+    return evaluated(part(traces=traces, kernels=kernels))["kernel_summary"].to_pylist()
 
 
 def test_activities_are_summed_by_name():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from part_tables import A, B, activity, part
 
-from tracehouse.analysis.summaries import summarise
+from tracehouse.analysis.summaries import evaluated
 
 # aten::linear (1) ── aten::addmm (2) ── kernels 20: [0, 20) and 21: [10, 30)   union 30, sum 40
 #                  └─ aten::addmm (3) ── kernel 22: [40, 50)                    10
@@ -66,7 +66,7 @@ def found():
         kernels=KERNELS,
         signatures=of_trace(SIGNATURES),
     )
-    return {name: table.to_pylist() for name, table in summarise(drawn).items()}
+    return {name: table.to_pylist() for name, table in evaluated(drawn).items()}
 
 
 def picked(rows, *names):
@@ -154,7 +154,7 @@ def test_equal_ids_of_two_traces_do_not_mix():
     ops = of_trace(
         [{"event_id": 2, "name": "op", "direct_kernel_count": 1, "direct_kernel_time_ns": 9}]
     )
-    found = summarise(part(traces=(A, B), ops=ops, launches=launches, kernels=kernels))
+    found = evaluated(part(traces=(A, B), ops=ops, launches=launches, kernels=kernels))
     assert picked(found["op_summary"].to_pylist(), "trace_id", "name", "pct") == [
         (A, "op", 100.0),
         (B, "launch", 100.0),
@@ -162,7 +162,7 @@ def test_equal_ids_of_two_traces_do_not_mix():
 
 
 def test_shares_of_no_time_are_unknown():
-    found = summarise(part(kernels=(activity(1, "compute", 5, 5), activity(2, "memcpy", 5, None))))
+    found = evaluated(part(kernels=(activity(1, "compute", 5, 5), activity(2, "memcpy", 5, None))))
     assert picked(found["op_summary"].to_pylist(), "count", "direct_kernel_time_ns", "pct") == [
         (2, 0, None)
     ]
@@ -199,7 +199,7 @@ def test_no_activity_is_lost_or_counted_twice(owners):
         | {"kernel_time_ns": sum(lengths("launch_id", e))}
         for e in (50, 51)
     ]
-    found = summarise(part(ops=of_trace(ops), launches=of_trace(launches), kernels=drawn))
+    found = evaluated(part(ops=of_trace(ops), launches=of_trace(launches), kernels=drawn))
     for view in ("op_summary", "op_args_summary", "op_categories"):
         rows = found[view].to_pylist()
         assert sum(row["kernel_count"] for row in rows) == len(owners)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from part_tables import A, B, activity, part
 
-from tracehouse.analysis.summaries import summarise
+from tracehouse.analysis import summaries
 
 TIMES = (
     "total_ns busy_ns idle_ns computation_ns comm_ns exposed_comm_ns memcpy_ns exposed_memcpy_ns"
@@ -19,7 +19,7 @@ def times(row):
 
 
 def rows(view, **tables):
-    return summarise(part(**tables))[view].to_pylist()
+    return summaries.evaluated(part(**tables))[view].to_pylist()
 
 
 #            1000      1010      1020      1030      1040
@@ -248,7 +248,7 @@ def evaluated(drawn, shift=0):
         | {"ts_ns": start + shift, "dur_ns": duration}
         for i, (trace, device, kind, start, duration) in enumerate(drawn)
     ]
-    found = summarise(part(traces=TRACES, kernels=kernels))
+    found = summaries.evaluated(part(traces=TRACES, kernels=kernels))
     return {name: table.to_pylist() for name, table in found.items()}
 
 

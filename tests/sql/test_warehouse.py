@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from part_tables import A, B, activity, part, stored
 
-from tracehouse.analysis.summaries import summarise
+from tracehouse.analysis.summaries import evaluated
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.schema.tables import TABLES
 from tracehouse.storage.manifest import (
@@ -46,7 +46,7 @@ def tables_of(*traces, length=10):
     named = [{"trace_id": t, "status": "ok", "kernels": 1} for t in traces]
     tables = part(named, ops=ops, kernels=kernels)
     tables["issues"] = stored("issues", [{"trace_id": t, "code": "NO_EVENTS"} for t in traces])
-    return tables | summarise(tables)
+    return tables | evaluated(tables)
 
 
 def entry(path, *traces, label="nightly"):
@@ -133,10 +133,11 @@ def test_summaries_are_tables_and_large_tables_stay_in_the_lake(out):
     assert set(tables) == {
         *("traces", "files", "issues", "checks", "gpu_timeline", "trace_timeline"),
         *("op_categories", "op_summary", "op_args_summary", "kernel_summary"),
+        *("coverage", "roofline", "roofline_categories"),
     }
     assert set(views["n"].to_pylist()) == {
         *("events", "ops", "kernels", "launches", "annotations", "signatures", "spans"),
-        "idle_gaps",
+        *("idle_gaps", "op_perf"),
     }
 
 
@@ -212,7 +213,7 @@ def test_summaries_are_stored_longest_time_first(tmp_path):
         traces=({"trace_id": A, "status": "ok"},),
         kernels=[activity(i, "compute", 0, ns, name=f"k{ns}") for i, ns in enumerate((5, 9, 1))],
     )
-    written = write_part(tmp_path, "part-000001", tables | summarise(tables))
+    written = write_part(tmp_path, "part-000001", tables | evaluated(tables))
     build(tmp_path, state_of(written, files=[entry("/a", A)]))
     with Warehouse(tmp_path) as warehouse:
         assert warehouse.table("kernel_summary")["name"].to_pylist() == ["k9", "k5", "k1"]

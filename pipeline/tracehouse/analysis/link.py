@@ -23,6 +23,7 @@ from tracehouse.analysis.gpu_names import says_nothing
 from tracehouse.analysis.host import nest_rows
 from tracehouse.analysis.launches import find_launches, find_owners, in_graph, why_unlinked
 from tracehouse.analysis.link_tables import Linked
+from tracehouse.analysis.op_categories import OpCategories, load
 from tracehouse.analysis.signatures import signatures, with_extra_inputs
 from tracehouse.analysis.spans import pair_spans
 from tracehouse.analysis.steps import step_rows
@@ -31,10 +32,17 @@ from tracehouse.schema import tables
 from tracehouse.vocab import GPU_CATEGORIES, Category, canonical_category
 
 
-def link(frame: pa.Table, trace_id: str, *, findings: Findings) -> dict[str, pa.Table]:
+def link(
+    frame: pa.Table,
+    trace_id: str,
+    *,
+    findings: Findings,
+    rules: OpCategories | None = None,
+) -> dict[str, pa.Table]:
     """Link and nest the events of one trace.
 
-    `frame` has FRAME_SCHEMA, in ascending event_id. Returns the tables `ops`, `signatures`,
+    `frame` has FRAME_SCHEMA, in ascending event_id. `rules`: the categories of ops, None for those
+    that come with Tracehouse. Returns the tables `ops`, `signatures`,
     `launches`, `annotations`, `kernels` and `spans` as schema/tables.py defines them, in event
     order (signatures: in order of first use). What is odd is added to `findings`. Nothing in the
     events raises; an absent or contradictory link is NULL.
@@ -51,7 +59,7 @@ def link(frame: pa.Table, trace_id: str, *, findings: Findings) -> dict[str, pa.
     noted.add("ARGS_EXTRA", linked.ops[with_extra_inputs(signature_ids, signature_table)])
     _note_gpu(linked, noted)
     return {
-        "ops": link_tables.ops_table(linked, trace_id, signature_ids),
+        "ops": link_tables.ops_table(linked, trace_id, signature_ids, rules or load()),
         "signatures": signature_table,
         "launches": link_tables.launches_table(linked, trace_id),
         "annotations": link_tables.annotations_table(linked, trace_id),

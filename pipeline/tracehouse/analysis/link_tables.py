@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tracehouse.analysis import gpu_names, gpu_time, op_categories
+from tracehouse.analysis import gpu_names, gpu_time
 from tracehouse.analysis.clocks import are_apart
 from tracehouse.analysis.collectives import collectives
 from tracehouse.analysis.columns import (
@@ -25,6 +25,7 @@ from tracehouse.analysis.columns import (
 from tracehouse.analysis.frame import CATEGORIES, Frame
 from tracehouse.analysis.host import Nesting, around, nest_rows
 from tracehouse.analysis.launches import LINKS, UNLINKED, Launches, Owners
+from tracehouse.analysis.op_categories import OpCategories
 from tracehouse.analysis.steps import STEP_RULE
 from tracehouse.schema import tables
 from tracehouse.vocab import Category, Kind, Role
@@ -53,8 +54,10 @@ class Linked:
         return around(self.frame, self.frame.process, self.steps, rows)
 
 
-def ops_table(linked: Linked, trace_id: str, signature_ids: Integers) -> pa.Table:
-    """Make the table `ops`; `signature_ids` are those of the ops."""
+def ops_table(
+    linked: Linked, trace_id: str, signature_ids: Integers, rules: OpCategories
+) -> pa.Table:
+    """Make the table `ops`; `signature_ids` are those of the ops, `rules` give their categories."""
     frame, rows, nesting, activities = linked.frame, linked.ops, linked.nesting, linked.activities
     own = places(rows, linked.owners.op_rows)
     below = places(rows, linked.owners.above_rows)
@@ -66,7 +69,7 @@ def ops_table(linked: Linked, trace_id: str, signature_ids: Integers) -> pa.Tabl
         | {
             "parent_id": frame.events(pick(rows, nesting.parent_places())).arrow(),
             "depth": nesting.by_place(nesting.depth),
-            "category": frame.name.take(rows).each(op_categories.load().category).arrow(),
+            "category": frame.name.take(rows).each(rules.category).arrow(),
             "signature_id": signature_ids.arrow(),
             "step_id": frame.events(linked.step_rows(rows)).arrow(),
             "self_ns": self_ns.arrow(),

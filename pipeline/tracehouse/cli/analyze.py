@@ -47,6 +47,22 @@ _MOST_NAMED = 10  # of the unfinished files
     is_flag=True,
     help="Store values that look like secrets (tokens, passwords) as they are.",
 )
+@click.option(
+    "--categories",
+    metavar="FILE",
+    help="CSV file of op categories (pattern,match,category,family) that go before ours.",
+)
+@click.option(
+    "--arch",
+    metavar="NAME|FILE",
+    help="Device whose peaks count, or a JSON file of peaks; recognised in each trace by default.",
+)
+@click.option(
+    "--models",
+    metavar="FILE",
+    multiple=True,
+    help="Python file with formulas for further ops; may be given several times. It is run.",
+)
 @format_option
 @reports_errors
 def analyze(
@@ -57,12 +73,16 @@ def analyze(
     reader: str,
     prune: bool,
     keep_secrets: bool,
+    categories: str | None,
+    arch: str | None,
+    models: tuple[str, ...],
     fmt: str,
 ) -> None:
     """Analyse traces into a warehouse.
 
     PATHS are files, folders, globs or URLs. A file that did not change since the last run is not
-    read again. Exits with 1 if some files were rejected.
+    read again, unless --categories, --arch or --models or their files did. Exits with 1 if some
+    files were rejected.
 
     \b
     Example:
@@ -70,6 +90,9 @@ def analyze(
     """
     from tracehouse.commands import analyze as command
     from tracehouse.commands.results import failing_checks, result_rows
+    from tracehouse.commands.settings import read_settings
+
+    settings = read_settings(categories=categories, arch=arch, models=models)
 
     with _progress() as on_trace:
         report = command.analyze(
@@ -80,6 +103,7 @@ def analyze(
             reader=reader,
             prune=prune,
             keep_secrets=keep_secrets,
+            settings=settings,
             on_trace=on_trace,
         )
     rows = result_rows(report)

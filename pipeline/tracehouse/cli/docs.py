@@ -17,19 +17,20 @@ from tracehouse.cli.options import reports_errors
 def docs(context: click.Context, folder: Path) -> None:
     """Write the reference pages.
 
-    FOLDER gets one page for the tables, the codes and the commands.
+    FOLDER gets one page for the tables, the codes, the formulas and the commands.
 
     \b
     Example:
         tracehouse docs docs/reference
     """
-    from tracehouse.commands.docs import GENERATED, codes_page, tables_page
+    from tracehouse.commands.docs import GENERATED, codes_page, formulas_page, tables_page
 
     root = context.find_root().command
     assert isinstance(root, click.Group)
     pages = {
         "tables.md": tables_page(),
         "codes.md": codes_page(),
+        "formulas.md": formulas_page(),
         "commands.md": f"# Commands\n\n{GENERATED}\n\n{commands_text(root)}",
     }
     folder.mkdir(parents=True, exist_ok=True)

@@ -18,6 +18,7 @@ from tracehouse.cli.output import (
     percentage,
     printable,
 )
+from tracehouse.cli.show_roofline import write_rooflines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,15 +45,19 @@ def show(out: Path, table: str | None, trace: str | None, limit: int, fmt: str) 
     """Show where the GPU time went.
 
     For each trace in OUT its device time, the checks it fails, top ops and top kernels; or the rows
-    of TABLE.
+    of TABLE. TABLE roofline is shown for people: how far each op is from the device's limit.
 
     \b
     Example:
         tracehouse show warehouse
+        tracehouse show warehouse roofline
         tracehouse show warehouse op_summary --trace run-0421 --format csv
     """
     from tracehouse.commands import show as command
 
+    if table == "roofline" and fmt == "table":
+        write_rooflines(out, trace, limit)
+        return
     if table is not None:
         rows = command.table_rows(out, table, trace=trace, limit=limit)
         emit(rows.table, fmt)

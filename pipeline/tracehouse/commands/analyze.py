@@ -14,6 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tracehouse.analysis.settings import DEFAULT, Settings
 from tracehouse.commands.part import PartOutcome, PartTask, TraceResult, run_part
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.ingest.discover import SourceFile, discover
@@ -71,6 +72,7 @@ def analyze(
     reader: str = "scan",
     prune: bool = False,
     keep_secrets: bool = False,
+    settings: Settings = DEFAULT,
     on_trace: OnTrace | None = None,
 ) -> RunReport:
     """Read every new or changed file of `paths` into the warehouse at `out`.
@@ -78,8 +80,9 @@ def analyze(
     `workers`: processes, None for one a core, 1 for this process alone. `label`: name of the job,
     given to unchanged files too; None for the name of each new file's folder. `prune`: drop what
     was read earlier from files of `paths` that are gone now. `keep_secrets`: store values that look
-    like secrets as they are, in the traces that this run reads. `on_trace` is called with each new
-    trace once its rows are safe.
+    like secrets as they are, in the traces that this run reads. `settings`: the user's categories,
+    device and formulas; files that were analysed with others are read again. `on_trace` is called
+    with each new trace once its rows are safe.
 
     A file that cannot be read is a result of status rejected. Raises UsageError for a path or
     reader that doesn't exist, or if another run writes to `out`; TracehouseError WORKER_DIED;
@@ -99,13 +102,14 @@ def analyze(
             pruned = upkeep.prune(out, _vanished(paths, before, found.unreadable))
             before = load_state(out)
         seen = {entry.path: entry for entry in before.files}
-        changed = [file for file in files if not _is_unchanged(file, seen.get(file.path))]
+        digest = settings.digest
+        changed = [file for file in files if not _is_unchanged(file, seen.get(file.path), digest)]
         untouched = {file.path for file in files} - {file.path for file in changed}
         if label is not None:
             _relabel(out, [seen[path] for path in sorted(untouched)], label)
         tasks = [
-            replace(task, keep_secrets=keep_secrets)
-            for task in _tasks(changed, out, label, reader, before, workers)
+            replace(task, keep_secrets=keep_secrets, settings=settings)
+            for task in _tasks(changed, out, label, reader, _held(before, digest), workers)
         ]
         results: list[TraceResult] = []
         for outcome in _outcomes(tasks, workers):
@@ -153,12 +157,20 @@ def _check_out(out: Path) -> None:
         )
 
 
-def _is_unchanged(file: SourceFile, entry: FileEntry | None) -> bool:
-    """Whether a file is as it was.
+def _held(state: LakeState, settings: str) -> frozenset[str]:
+    """The traces whose rows count and depend on these settings: they need no rows again."""
+    parts = {part.id for part in state.parts if part.settings == settings}
+    return frozenset(trace_id for trace_id, part in state.owners.items() if part in parts)
+
+
+def _is_unchanged(file: SourceFile, entry: FileEntry | None, settings: str) -> bool:
+    """Whether a file is as it was, and was analysed with the same settings.
 
     One whose version is not known (0) is read again; a link to nothing has none and no size.
     """
-    if entry is None or (not file.mtime_ns and (file.size or is_url(file.path))):
+    if entry is None or entry.settings != settings:
+        return False
+    if not file.mtime_ns and (file.size or is_url(file.path)):
         return False
     return (entry.size, entry.mtime_ns) == (file.size, file.mtime_ns)
 
@@ -231,7 +243,7 @@ def _tasks(
     out: Path,
     label: str | None,
     reader: str,
-    state: LakeState,
+    known: frozenset[str],
     workers: int | None,
 ) -> list[PartTask]:
     """Divide the files into parts of about equal text.
@@ -250,7 +262,6 @@ def _tasks(
         batches[-1].append(file)
         room -= weight
     first = layout.next_part_number(out)
-    known = frozenset(state.owners)
     return [
         PartTask(out, layout.part_id(number), tuple(batch), label, reader, known)
         for number, batch in enumerate(batches, first)

@@ -7,6 +7,7 @@ in its part. An error that no one foresaw costs the trace that raised it, never 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -17,10 +18,13 @@ import pyarrow.compute as pc
 import xxhash
 
 from tracehouse import __version__
+from tracehouse.analysis.devices import device_of
 from tracehouse.analysis.link import link
+from tracehouse.analysis.settings import DEFAULT, Settings
 from tracehouse.analysis.summaries import summarise
 from tracehouse.errors import RejectedFile
 from tracehouse.findings import Findings
+from tracehouse.formulas.arch import Arch
 from tracehouse.ingest.discover import SourceFile
 from tracehouse.ingest.read import ReadTrace, RejectedMember, envelope_text, read_file
 from tracehouse.schema.tables import ISSUES, TABLES, TRACES
@@ -58,6 +62,7 @@ class PartTask:
     reader: str
     known: frozenset[str]
     keep_secrets: bool = False
+    settings: Settings = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,8 @@ def run_part(task: PartTask) -> PartOutcome:
         for file in task.files:
             work.read(file)
         work.summarise()
-        return PartOutcome(writer.stage(work.entries(), sorted(work.held)), work.outcome())
+        staged = writer.stage(work.entries(), sorted(work.held), task.settings.digest)
+        return PartOutcome(staged, work.outcome())
 
 
 @dataclass(slots=True)
@@ -122,6 +128,7 @@ class _Work:
     files: list[tuple[SourceFile, list[_Outcome]]] = field(default_factory=list)
     tables: dict[str, list[pa.Table]] = field(default_factory=lambda: {name: [] for name in LINKED})
     notes: dict[str, Findings] = field(default_factory=dict)  # of the traces held
+    archs: dict[str, Arch | None] = field(default_factory=dict)
     busy: dict[str, int] = field(default_factory=dict)
 
     def read(self, file: SourceFile) -> None:
@@ -167,7 +174,7 @@ class _Work:
         linked: dict[str, pa.Table] = {}
         if trace.is_new:
             try:
-                linked = link(trace.frame, trace.trace_id, findings=trace.findings)
+                linked = self._link(trace)
             except Exception as error:  # the boundary of a trace: the others must go on
                 return self._failed(trace.path, error)
             self.unlinked.remove(trace.trace_id)
@@ -179,6 +186,14 @@ class _Work:
                 self.tables[name].append(linked[name])
             self.notes[trace.trace_id] = trace.findings
         return _Outcome(trace.trace_id, trace.path, row, trace.is_new)
+
+    def _link(self, trace: ReadTrace) -> dict[str, pa.Table]:
+        settings = self.task.settings
+        arch = settings.arch or device_of(trace.envelope)
+        linked = link(trace.frame, trace.trace_id, findings=trace.findings, rules=settings.rules)
+        note_device(trace.findings, linked, arch, trace.about.devices)
+        self.archs[trace.trace_id] = arch
+        return linked
 
     def _failed(self, path: str, error: Exception) -> _Outcome:
         message = f"its analysis failed: {type(error).__name__}: {error}"
@@ -204,7 +219,7 @@ class _Work:
         tables = {name: self._joined(name) for name in LINKED}
         tables |= {"traces": self._trace_table(), "issues": self._issue_table()}
         try:
-            views = summarise(tables)
+            views = self._summaries(tables)
         except Exception:  # one trace at a time tells which of them it was
             views = self._summarise_each(tables)
             tables |= {"traces": self._trace_table(), "issues": self._issue_table()}
@@ -215,16 +230,19 @@ class _Work:
             zip(timeline["trace_id"].to_pylist(), timeline["busy_ns"].to_pylist(), strict=True)
         )
 
+    def _summaries(self, tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
+        return summarise(tables, archs=self.archs, settings=self.task.settings)
+
     def _summarise_each(self, tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
         """Summarise trace by trace; one that fails is rejected wherever it was found."""
         none = {name: table.slice(0, 0) for name, table in tables.items()}
-        parts = [summarise(none)]
+        parts = [self._summaries(none)]
         for trace_id in tables["traces"]["trace_id"].to_pylist():
             own = {name: _of_trace(table, trace_id) for name, table in tables.items()}
             try:
-                parts.append(summarise(own))
+                parts.append(self._summaries(own))
             except Exception as error:  # the boundary of a trace
-                parts.append(summarise(none | {"traces": self._give_up(trace_id, error)}))
+                parts.append(self._summaries(none | {"traces": self._give_up(trace_id, error)}))
         return {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
 
     def _give_up(self, trace_id: str, error: Exception) -> pa.Table:
@@ -254,7 +272,10 @@ class _Work:
 
     def entries(self) -> list[FileEntry]:
         """What the manifest says of the files."""
-        return [_entry(file, found, self.task.label) for file, found in self.files]
+        return [
+            _entry(file, found, self.task.label, self.task.settings.digest)
+            for file, found in self.files
+        ]
 
     def outcome(self) -> tuple[TraceResult, ...]:
         """What became of every trace."""
@@ -282,7 +303,7 @@ def _of_trace(table: pa.Table, trace_id: str) -> pa.Table:
     return table.filter(pc.equal(table["trace_id"].cast(pa.string()), trace_id))
 
 
-def _entry(file: SourceFile, found: list[_Outcome], label: str | None) -> FileEntry:
+def _entry(file: SourceFile, found: list[_Outcome], label: str | None, settings: str) -> FileEntry:
     worst = min(found, key=lambda o: _WORST_FIRST.index(Status(o.row["status"])))
     readable = [o.trace_id for o in found if o.row["status"] != Status.REJECTED]
     content: str | None = readable[0] if len(readable) == 1 else None
@@ -297,6 +318,7 @@ def _entry(file: SourceFile, found: list[_Outcome], label: str | None) -> FileEn
         reason=worst.row["reason"],
         label=_shown(PurePosixPath(file.path).parent.name if label is None else label),
         traces=tuple(TraceRef(o.trace_id, _shown(o.path)) for o in found),
+        settings=settings,
     )
 
 
@@ -323,6 +345,14 @@ def issue_rows(trace_id: str, findings: Findings) -> list[dict[str, Any]]:
         }
         for f in findings
     ]
+
+
+def note_device(
+    findings: Findings, linked: dict[str, pa.Table], arch: Arch | None, devices: Sequence[str]
+) -> None:
+    """Add UNKNOWN_DEVICE where there is GPU work of known inputs and no peaks to measure it by."""
+    if arch is None and linked["kernels"].num_rows and linked["signatures"].num_rows:
+        findings.add("UNKNOWN_DEVICE", example=", ".join(sorted(set(devices))) or None)
 
 
 def trace_row(

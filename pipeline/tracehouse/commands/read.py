@@ -9,9 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from tracehouse.analysis.devices import device_of
 from tracehouse.analysis.link import link
+from tracehouse.analysis.settings import DEFAULT, Settings
 from tracehouse.analysis.summaries import summarise
-from tracehouse.commands.part import issue_rows, trace_row
+from tracehouse.commands.part import issue_rows, note_device, trace_row
 from tracehouse.errors import RejectedFile, UsageError
 from tracehouse.findings import Findings
 from tracehouse.ingest.discover import discover
@@ -41,7 +43,13 @@ class Trace:
         )
 
 
-def read(path: str, *, reader: str = "scan", keep_secrets: bool = False) -> Trace:
+def read(
+    path: str,
+    *,
+    reader: str = "scan",
+    keep_secrets: bool = False,
+    settings: Settings = DEFAULT,
+) -> Trace:
     """Read the one trace that a file holds; `keep_secrets` as in tracehouse.analyze.
 
     RejectedFile if nothing of it is usable; UsageError if the path does not exist, or holds several
@@ -70,17 +78,21 @@ def read(path: str, *, reader: str = "scan", keep_secrets: bool = False) -> Trac
     if not found:
         raise RejectedFile(f"{path} holds no trace", code="NOT_A_TRACE", hint="pass a trace file")
     found[0].findings.merge(findings)
-    return analysed(found[0], pa.concat_tables(rows) if rows else EVENTS.schema.empty_table())
+    events = pa.concat_tables(rows) if rows else EVENTS.schema.empty_table()
+    return analysed(found[0], events, settings)
 
 
-def analysed(trace: ReadTrace, events: pa.Table) -> Trace:
+def analysed(trace: ReadTrace, events: pa.Table, settings: Settings = DEFAULT) -> Trace:
     """Link and summarise a trace that was read; `events` becomes its table of that name."""
     started = time.process_time()
-    linked = link(trace.frame, trace.trace_id, findings=trace.findings)
+    arch = settings.arch or device_of(trace.envelope)
+    linked = link(trace.frame, trace.trace_id, findings=trace.findings, rules=settings.rules)
+    note_device(trace.findings, linked, arch, trace.about.devices)
     row = trace_row(trace, linked, trace.reader, time.process_time() - started)
     own = {
         "traces": pa.Table.from_pylist([row], TRACES.schema),
         "issues": pa.Table.from_pylist(issue_rows(trace.trace_id, trace.findings), ISSUES.schema),
     }
-    tables = own | linked | summarise(own | linked) | {"events": events}
+    summaries = summarise(own | linked, archs={trace.trace_id: arch}, settings=settings)
+    tables = own | linked | summaries | {"events": events}
     return Trace(trace.trace_id, trace.path, trace.envelope, trace.findings, tables)

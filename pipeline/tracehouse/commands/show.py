@@ -27,6 +27,24 @@ _TOP_KERNELS = """
 SELECT short_name, kind, count, time_ns, pct
 FROM kernel_summary WHERE trace_id = ? ORDER BY time_ns DESC, name, kind LIMIT ?
 """
+_ROOFLINE = """
+SELECT
+    name, input_dims, dtype, count, kernel_time_ns, pct, tflops_s, tb_s, roofline_pct, bound,
+    why, note
+FROM roofline WHERE trace_id = ?
+ORDER BY kernel_time_ns DESC, name, signature_id, compute_spec
+"""
+_COVERAGE = """
+SELECT
+    traces.path, traces.devices, coverage.op_time_ns, coverage.no_op_ns, coverage.modelled_pct,
+    coverage.unmodelled_names, peaks.arch, peaks.tb_s
+FROM traces
+LEFT JOIN coverage USING (trace_id)
+LEFT JOIN (
+    SELECT trace_id, min(arch) AS arch, min(peak_tb_s) AS tb_s FROM roofline GROUP BY trace_id
+) AS peaks USING (trace_id)
+WHERE traces.trace_id = ?
+"""
 _FAILING = """
 SELECT name, value, expected, meaning
 FROM checks WHERE trace_id = ? AND NOT ok ORDER BY name
@@ -63,6 +81,37 @@ def trace_rows(out: Path, *, trace: str | None = None, limit: int = 0) -> Rows:
         where, parameters = _restriction(warehouse, trace)
         rows = warehouse.arrow(f"{_TRACES} {where} ORDER BY path, trace_id", parameters)
     return Rows(rows.slice(0, limit) if limit else rows, rows.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRoofline:
+    """What `show roofline` says of a trace.
+
+    about: one row: path, devices, op_time_ns, no_op_ns, modelled_pct, unmodelled_names, arch, tb_s.
+    ops: the first rows of `roofline`, longest time first; total: how many rows there are.
+    """
+
+    about: pa.Table
+    ops: pa.Table
+    total: int
+
+
+def rooflines(out: Path, *, trace: str | None = None, limit: int = 0) -> list[TraceRoofline]:
+    """Return the roofline of each trace with GPU work, by path; `limit` rows each, 0 for all.
+
+    `trace` as in trace_rows.
+    """
+    with Warehouse(out) as warehouse:
+        where, parameters = _restriction(warehouse, trace)
+        query = f"SELECT trace_id FROM traces {where} ORDER BY path, trace_id"
+        found = []
+        for trace_id in warehouse.arrow(query, parameters)["trace_id"].to_pylist():
+            rows = warehouse.arrow(_ROOFLINE, [trace_id])
+            if rows.num_rows:
+                about = warehouse.arrow(_COVERAGE, [trace_id])
+                first = rows.slice(0, limit) if limit else rows
+                found.append(TraceRoofline(about, first, rows.num_rows))
+    return found
 
 
 def table_rows(out: Path, name: str, *, trace: str | None = None, limit: int = 0) -> Rows:

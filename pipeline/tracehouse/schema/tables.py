@@ -150,7 +150,7 @@ OPS = Table(
             "category",
             WORD,
             "-",
-            "kind of op by data/op_categories.csv; `other` where no rule fits",
+            "kind of op by data/op_categories.csv or --categories; `other` where no rule fits",
         ),
         Column("process", WORD, "-", "process id, as text"),
         Column("thread", WORD, "-", "thread id, as text"),
@@ -421,9 +421,96 @@ ISSUES = Table(
     ),
 )
 
+OP_PERF = Table(
+    "op_perf",
+    "Op calls that have a formula or launched GPU work: what they did, how long it took, and how "
+    "far that is from the device's limit. The rows marked `counted` hold every GPU activity of an "
+    "op exactly once.",
+    ("trace_id", "event_id"),
+    (
+        _TRACE,
+        _key("event_id", INT, "the op call, as in `ops`"),
+        Column("name", WORD, "-", "name of the op"),
+        Column("category", WORD, "-", "its category, as in `ops`"),
+        Column("family", WORD, "-", "its family by data/op_categories.csv: which formula it has"),
+        Column("signature_id", INT, "-", "its inputs, as in `signatures`; NULL if none recorded"),
+        Column(
+            "forward_id",
+            INT,
+            "-",
+            "event_id of the forward call whose inputs were used, for a backward call without any",
+        ),
+        Column("step_id", INT, "-", "event_id of the innermost step annotation it starts in"),
+        Column("params", WORD, "-", "what the formula took from the inputs, as JSON; e.g. M, N, K"),
+        Column("dtype", WORD, "-", "type of element that the peak is taken of"),
+        Column(
+            "flops", INT, "flops", "floating-point operations, a multiply-add is 2; NULL if unknown"
+        ),
+        Column(
+            "bytes",
+            INT,
+            "bytes",
+            "memory traffic that cannot be avoided: each distinct input read once, each output "
+            "written once; NULL if unknown",
+        ),
+        Column("flops_per_byte", REAL, "flops/byte", "arithmetic intensity"),
+        Column(
+            "compute_spec", WORD, "-", "the peak that bounds it, e.g. matrix_bf16; NULL if none"
+        ),
+        Column(
+            "counted",
+            FLAG,
+            "-",
+            "whether this row carries its GPU time in every sum: it is the outermost call of known "
+            "work, or launched the work itself and no call around it is of known work",
+        ),
+        Column(
+            "carrier_id",
+            INT,
+            "-",
+            "event_id of the row that carries the time of its activities; its own if counted",
+        ),
+        Column(
+            "kernel_count",
+            INT,
+            "-",
+            "GPU activities that it stands for: all below it if its work is known or it launched "
+            "none itself, else those it launched itself",
+        ),
+        Column("kernel_time_ns", INT, "ns", "union of their intervals"),
+        Column("tflops_s", REAL, "TFLOPS/s", "flops / kernel_time_ns, decimal"),
+        Column("tb_s", REAL, "TB/s", "bytes / kernel_time_ns, decimal"),
+        Column("arch", WORD, "-", "device whose peaks are used; NULL if it is not known"),
+        Column("peak_tflops", REAL, "TFLOPS/s", "its peak of compute_spec; NULL if not known"),
+        Column("peak_tb_s", REAL, "TB/s", "bandwidth of its memory, decimal"),
+        Column(
+            "roofline_ns",
+            REAL,
+            "ns",
+            "least time on the device: the longer of flops at the peak and bytes at the memory's "
+            "bandwidth; NULL if unknown",
+        ),
+        Column("roofline_pct", REAL, "pct", "roofline_ns / kernel_time_ns: 100 is at the limit"),
+        Column("bound", WORD, "-", "compute or memory: which of the two is longer"),
+        Column("why", WORD, "-", "why flops, bytes or the roofline are NULL"),
+        Column("note", WORD, "-", "what explains a roofline_pct above 105"),
+    ),
+)
+
 TABLES: dict[str, Table] = {
     table.name: table
-    for table in (TRACES, ISSUES, EVENTS, OPS, SIGNATURES, LAUNCHES, ANNOTATIONS, KERNELS, SPANS)
+    for table in (
+        TRACES,
+        ISSUES,
+        EVENTS,
+        OPS,
+        SIGNATURES,
+        LAUNCHES,
+        ANNOTATIONS,
+        KERNELS,
+        SPANS,
+        OP_PERF,
+    )
 }
 
 # What the linker needs of an event beside its stored columns, as compact JSON text: the inputs of

@@ -41,7 +41,11 @@ class TableFile:
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file as a run saw it: `mtime_ns` since 1970, `content_hash` None if it was not read."""
+    """A file as a run saw it.
+
+    `mtime_ns` since 1970, `content_hash` None if it was not read. `settings`: hash of what the
+    analysis depended on beside the file, "" if that was not noted.
+    """
 
     path: str
     size: int
@@ -51,6 +55,7 @@ class FileEntry:
     reason: str | None
     label: str
     traces: tuple[TraceRef, ...]
+    settings: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,7 @@ class Part:
 
     `held` are the traces whose rows are in it. A file entry may refer to others: a file with the
     content of one that an earlier part holds adds no rows. `created_at` is ISO 8601 in UTC.
+    `settings` is that of the rows, as in FileEntry.
     """
 
     id: str
@@ -67,6 +73,7 @@ class Part:
     files: tuple[FileEntry, ...]
     tables: dict[str, TableFile]
     held: tuple[str, ...] = ()
+    settings: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +178,7 @@ def _part(content: dict[str, Any]) -> Part:
         tuple(_file_entry(**entry) for entry in content["files"]),
         {table: TableFile(**file) for table, file in content["tables"].items()},
         tuple(content["held"]),
+        content.get("settings", ""),
     )
 
 

@@ -107,7 +107,7 @@ def _rewrite(out: Path, part: Part, state: LakeState) -> None:
                 for index in range(parquet.num_row_groups):
                     rows = parquet.read_row_group(index)
                     writer.append(name, rows.filter(_is_any(rows["trace_id"], held)))
-        commit_staged(out, writer.stage(files, held))
+        commit_staged(out, writer.stage(files, held, part.settings))
 
 
 def _is_any(column: pa.ChunkedArray, words: list[str]) -> pa.ChunkedArray:

@@ -87,11 +87,14 @@ class PartWriter:
             self._tables[table_name] = writer
         writer.append(table)
 
-    def stage(self, files: Sequence[FileEntry], held: Sequence[str]) -> StagedPart:
+    def stage(
+        self, files: Sequence[FileEntry], held: Sequence[str], settings: str = ""
+    ) -> StagedPart:
         """Finish the files, still under their temporary names; `commit_staged` makes them visible.
 
-        `files` are what was read, `held` the traces with rows in the part. The writer cannot be
-        used again. Raises OSError, and then nothing is left.
+        `files` are what was read, `held` the traces with rows in the part, `settings` what the
+        rows depend on beside the files. The writer cannot be used again. Raises OSError, and then
+        nothing is left.
         """
         try:
             tables = {
@@ -103,7 +106,7 @@ class PartWriter:
             raise
         moves = tuple((writer.temporary, writer.final) for writer in self._tables.values())
         self._tables = {}
-        part = Part(self._id, timestamp(), __version__, tuple(files), tables, tuple(held))
+        part = Part(self._id, timestamp(), __version__, tuple(files), tables, tuple(held), settings)
         return StagedPart(part, moves)
 
     def abort(self) -> None:

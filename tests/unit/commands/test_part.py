@@ -25,16 +25,16 @@ def folder(tmp_path):
     return tmp_path / "in"
 
 
-def failing_link(frame, trace_id, *, findings, _link=part.link):
+def failing_link(frame, trace_id, *, _link=part.link, **options):
     if "k2" in frame["name"].to_pylist():
         raise ValueError("no link")
-    return _link(frame, trace_id, findings=findings)
+    return _link(frame, trace_id, **options)
 
 
-def failing_summarise(tables, _summarise=part.summarise):
+def failing_summarise(tables, *, _summarise=part.summarise, **options):
     if "k2" in tables["kernels"]["name"].to_pylist():
         raise ValueError("no sum")
-    return _summarise(tables)
+    return _summarise(tables, **options)
 
 
 def failing_read(path, *, _read=part.read_file, **options):

@@ -1,0 +1,66 @@
+"""Which forward call a backward call belongs to: by autograd's sequence number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tracehouse.analysis.columns import Ints, numbered, read_integers, read_words
+
+_MOST = 8  # calls of one number that are tried
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """One candidate for some backward calls.
+
+    backward (k,): their positions in what was asked for. forward (k,): rows of `ops`.
+    """
+
+    backward: Ints
+    forward: Ints
+
+
+def forward_candidates(ops: pa.Table, backward: Ints) -> Iterator[Candidates]:
+    """Yield the calls that may be the forward ones of `backward`, rows of `ops`; best ones first.
+
+    They are of the same trace and process, have the same sequence number and ended before the
+    backward call began. Those of another thread come first, then the latest to begin: the
+    innermost of nested calls (perf_models B2).
+    """
+    group, start, end, thread = _columns(ops)
+    wanted = np.unique(group[backward])
+    rows = np.flatnonzero(np.isin(group, wanted[wanted >= 0]))
+    of_group: dict[int, list[int]] = {}
+    for row in rows[np.argsort(-start[rows], kind="stable")].tolist():
+        of_group.setdefault(int(group[row]), []).append(row)
+    ranked: list[list[int]] = []
+    for row in backward.tolist():
+        ended = [r for r in of_group.get(int(group[row]), ()) if end[r] <= start[row]]
+        ranked.append(sorted(ended, key=lambda r: thread[r] == thread[row])[:_MOST])
+    for place in range(_MOST):
+        having = [i for i, found in enumerate(ranked) if len(found) > place]
+        if not having:
+            return
+        yield Candidates(
+            np.array(having, dtype=np.int64),
+            np.array([ranked[i][place] for i in having], dtype=np.int64),
+        )
+
+
+def _columns(ops: pa.Table) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the group of each op (-1 for none), its start, its end and its thread."""
+    sequence = read_integers(ops, "sequence_number")
+    start, dur = read_integers(ops, "ts_ns"), read_integers(ops, "dur_ns")
+    process, _ = numbered(
+        read_words(ops, "trace_id").codes.astype(np.int64) << 32
+        | (read_words(ops, "process").codes.astype(np.int64) + 1)
+    )
+    known = sequence.known & (sequence.values >= 0) & start.known & dur.known
+    number, _ = numbered(sequence.values)
+    group = np.where(known, process * (len(ops) + 1) + number, -1)
+    thread = read_words(ops, "thread").codes.astype(np.int64)
+    return group, start.values, start.values + dur.values, thread

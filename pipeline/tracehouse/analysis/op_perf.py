@@ -1,0 +1,287 @@
+"""The table `op_perf`: work, GPU time and distance from the roofline of each op call.
+
+Every activity that an op launched is carried by exactly one row, `counted`: the outermost op around
+it whose work is known, or the op that launched it where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tracehouse.analysis.columns import (
+    Integers,
+    Ints,
+    Mask,
+    Words,
+    pick,
+    places,
+    read_integers,
+    read_words,
+    spread,
+)
+from tracehouse.analysis.forward_calls import forward_candidates
+from tracehouse.analysis.kernel_hints import element_bytes, hints
+from tracehouse.analysis.op_work import Called, Formulas, Results
+from tracehouse.analysis.roofline import in_cache, limits
+from tracehouse.analysis.settings import Settings
+from tracehouse.compute.forest import add_upward, or_upward, topmost
+from tracehouse.formulas.arch import Arch
+from tracehouse.schema.tables import OP_PERF
+
+Reals = NDArray[np.float64]
+_EVENTS = 1 << 42  # more than a trace has
+GRAPH_BELOW = "a graph is launched below it: which of its activities are this call's is unknown"
+MOST_PCT = 105.0  # of a roofline: more needs an explanation
+CACHED = "above the roofline: what it reads and writes fits the device's last-level cache"
+BEYOND = (
+    "above the roofline: it does less than its inputs say, or the device does more than its table"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ops:
+    """The op calls that have GPU work below them, a row each."""
+
+    rows: Ints  # of table ops
+    key: Ints  # of the call, ascending: its trace and event
+    trace: Ints  # number of its trace
+    parent: Ints  # place of the call around it, -1 for none
+    inner_first: Ints
+    name: Words
+    bits: Ints  # hints of the activities below it
+    direct: Ints  # activities that it launched itself
+    has_graph: Mask  # whether a graph launch is below it, whose activities are no op's
+
+
+def op_perf(
+    linked: Mapping[str, pa.Table], archs: Mapping[str, Arch | None], settings: Settings
+) -> pa.Table:
+    """Make the table `op_perf` of some traces.
+
+    Args:
+        linked: the tables `ops`, `signatures` and `kernels` of the traces, in the order of one
+            another's traces.
+        archs: the device of each trace by trace_id, None if it is not known.
+        settings: the user's choices.
+
+    Returns:
+        OP_PERF, in the order of `ops`.
+    """
+    ops = linked["ops"]
+    found = _ops(ops, linked["kernels"])
+    formulas = Formulas(linked["signatures"], settings.rules, settings.user_models)
+    called = Called(
+        found.name.codes,
+        found.name.values,
+        _signature_rows(linked["signatures"], read_integers(ops, "signature_id").take(found.rows)),
+        element_bytes(found.bits),
+    )
+    results = formulas.results(called)
+    results, forward = _with_forward(ops, found, called, formulas, results, linked["signatures"])
+    results = results.without(np.flatnonzero(found.has_graph), GRAPH_BELOW)
+    return _table(ops, found, formulas, results, forward, _devices(ops, archs, settings))
+
+
+def _devices(
+    ops: pa.Table, archs: Mapping[str, Arch | None], settings: Settings
+) -> tuple[Ints, list[Arch | None]]:
+    """Return the place of each trace's device, by the trace's number, and the devices."""
+    _, number = _traces(ops)
+    if settings.arch is not None:
+        return np.zeros(len(number), dtype=np.int64), [settings.arch]
+    return np.arange(len(number), dtype=np.int64), [archs.get(trace_id) for trace_id in number]
+
+
+def _ops(ops: pa.Table, kernels: pa.Table) -> _Ops:
+    rows = np.flatnonzero(read_integers(ops, "kernel_count").values > 0)
+    trace, number = _traces(ops)
+    key = trace * _EVENTS + read_integers(ops, "event_id").values
+    parents = read_integers(ops, "parent_id").take(rows)
+    above = np.where(parents.known, trace[rows] * _EVENTS + parents.values, -1)
+    of_kernels = read_integers(kernels, "op_id")
+    owner_trace = _numbers(read_words(kernels, "trace_id"), number)
+    owners = np.where(of_kernels.known, owner_trace * _EVENTS + of_kernels.values, -1)
+    owner = places(key[rows], owners)
+    parent = places(key[rows], above)
+    depth = np.asarray(ops["depth"].to_numpy())[rows]
+    inner_first = np.argsort(-depth, kind="stable")
+    bits = np.zeros(len(rows), dtype=np.int64)
+    has_op = owner >= 0
+    np.bitwise_or.at(bits, owner[has_op], hints(kernels)[has_op])
+    or_upward(parent, inner_first, bits)
+    direct = read_integers(ops, "direct_kernel_count").values[rows]
+    of_ops = direct.copy()
+    add_upward(parent, inner_first, of_ops)
+    return _Ops(
+        rows=rows,
+        key=key[rows],
+        trace=trace[rows],
+        parent=parent,
+        inner_first=inner_first,
+        name=read_words(ops, "name").take(rows),
+        bits=bits,
+        direct=direct,
+        has_graph=read_integers(ops, "kernel_count").values[rows] > of_ops,
+    )
+
+
+def _traces(ops: pa.Table) -> tuple[Ints, dict[str, int]]:
+    """Number the traces of ops in order of occurrence: each op's, and each trace_id's."""
+    words = read_words(ops, "trace_id")
+    used, first = np.unique(words.codes, return_index=True)
+    order = np.argsort(first)
+    number = {words.values[used[place]]: i for i, place in enumerate(order.tolist())}
+    return _numbers(words, number), number
+
+
+def _numbers(words: Words, number: Mapping[str, int]) -> Ints:
+    of_word = np.array([*(number.get(word, -1) for word in words.values), -1], dtype=np.int64)
+    return of_word[words.codes]
+
+
+def _signature_rows(signatures: pa.Table, ids: Integers) -> Ints:
+    """Return the row of each signature id, -1 for NULL; equal ids mean equal inputs."""
+    known = read_integers(signatures, "signature_id").values
+    order = np.argsort(known, kind="stable")
+    found = pick(order, places(known[order], ids.values))
+    return np.where(ids.known, found, -1)
+
+
+def _with_forward(
+    ops: pa.Table,
+    found: _Ops,
+    called: Called,
+    formulas: Formulas,
+    results: Results,
+    signatures: pa.Table,
+) -> tuple[Results, Ints]:
+    """Evaluate backward calls that lack inputs by those of their forward calls.
+
+    Returns the results, and for each call the row of `ops` of the forward call used, -1 for none.
+    """
+    forward = np.full(len(found.rows), -1, dtype=np.int64)
+    is_backward = np.array(
+        [*(formulas.is_backward(name) for name in found.name.values), False], dtype=np.bool_
+    )[found.name.codes]
+    lacking = np.flatnonzero(is_backward & np.isnan(results.flops))
+    if not len(lacking):
+        return results, forward
+    for candidate in forward_candidates(ops, found.rows[lacking]):
+        open_, rows = lacking[candidate.backward], candidate.forward
+        words = read_words(ops, "name").take(rows)
+        ids = read_integers(ops, "signature_id").take(rows)
+        calls = Called(
+            words.codes, words.values, _signature_rows(signatures, ids), called.element[open_]
+        )
+        names = [found.name.values[code] for code in found.name.codes[open_].tolist()]
+        tried = formulas.backward_results(calls, names)
+        good = ~np.isnan(tried.flops) & (forward[open_] < 0)
+        taken = np.flatnonzero(good)
+        results = results.replaced(open_[taken], tried.take(taken))
+        forward[open_[taken]] = rows[taken]
+    return results, forward
+
+
+def _table(
+    ops: pa.Table,
+    found: _Ops,
+    formulas: Formulas,
+    results: Results,
+    forward: Ints,
+    devices: tuple[Ints, list[Arch | None]],
+) -> pa.Table:
+    """Make the table: rows of ops that have a formula or launched GPU work themselves."""
+    known = ~np.isnan(results.flops)
+    carrier = topmost(found.parent, found.inner_first, known)
+    direct = found.direct
+    has_model = np.array([*map(formulas.has_model, found.name.values), False], dtype=np.bool_)
+    shown = np.flatnonzero((direct > 0) | has_model[found.name.codes] | known)
+    rows, results, bits = found.rows[shown], results.take(shown), found.bits[shown]
+    arch, archs = devices[0][found.trace[shown]], devices[1]
+    limit = limits(results, bits, arch, archs)
+
+    is_whole = known[shown] | (direct[shown] == 0)  # it stands for all below it
+    kernels = _either(ops, rows, is_whole, "kernel_count", "direct_kernel_count")
+    time = _either(ops, rows, is_whole, "kernel_time_ns", "direct_kernel_time_ns")
+    own = np.where(carrier[shown] >= 0, carrier[shown], np.where(direct[shown] > 0, shown, -1))
+    event = read_integers(ops, "event_id")
+    carriers = event.take(found.rows[np.maximum(own, 0)]).where(own >= 0)
+    forwards = event.take(np.maximum(forward[shown], 0)).where(forward[shown] >= 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        timed = np.where(time > 0, time, np.nan).astype(np.float64)
+        pct = 100.0 * limit.roofline_ns / timed
+        intensity = results.flops / np.where(results.bytes > 0, results.bytes, np.nan)
+    names = found.name.take(shown)
+    words = [spec.why for spec in results.specs]
+    why = spread(results.spec.astype(np.int32), words)
+    columns = {
+        "trace_id": read_words(ops, "trace_id").take(rows).arrow(),
+        "event_id": event.take(rows).arrow(),
+        "name": names.arrow(),
+        "category": read_words(ops, "category").take(rows).arrow(),
+        "family": names.each(formulas.family).arrow(),
+        "signature_id": read_integers(ops, "signature_id").take(rows).arrow(),
+        "forward_id": forwards.arrow(),
+        "step_id": read_integers(ops, "step_id").take(rows).arrow(),
+        "params": _of_specs(results, [spec.params for spec in results.specs]).arrow(),
+        "dtype": _of_specs(results, [spec.dtype for spec in results.specs]).arrow(),
+        "flops": _whole(results.flops),
+        "bytes": _whole(results.bytes),
+        "flops_per_byte": _real(intensity),
+        "compute_spec": limit.spec.arrow(),
+        "counted": own == shown,
+        "carrier_id": carriers.arrow(),
+        "kernel_count": kernels,
+        "kernel_time_ns": time,
+        "tflops_s": _real(results.flops / timed / 1e3),
+        "tb_s": _real(results.bytes / timed / 1e3),
+        "arch": spread(
+            arch.astype(np.int32), [None if a is None else a.name for a in archs]
+        ).arrow(),
+        "peak_tflops": _real(limit.peak_tflops),
+        "peak_tb_s": _real(limit.peak_tb_s),
+        "roofline_ns": _real(limit.roofline_ns),
+        "roofline_pct": _real(pct),
+        "bound": limit.bound.arrow(),
+        "why": _first_of(why, limit.why).arrow(),
+        "note": _notes(pct, in_cache(results, arch, archs)).arrow(),
+    }
+    return pa.table([columns[name] for name in OP_PERF.names], schema=OP_PERF.schema)
+
+
+def _either(ops: pa.Table, rows: Ints, is_first: Mask, first: str, second: str) -> Ints:
+    return np.where(
+        is_first, read_integers(ops, first).values[rows], read_integers(ops, second).values[rows]
+    )
+
+
+def _of_specs(results: Results, words: list[str | None]) -> Words:
+    return spread(results.spec.astype(np.int32), words)
+
+
+def _first_of(first: Words, second: Words) -> Words:
+    """Return the first words, the second where there is none."""
+    codes = np.where(first.codes >= 0, first.codes, second.codes + len(first.values))
+    codes = np.where((first.codes < 0) & (second.codes < 0), -1, codes)
+    return spread(codes.astype(np.int32), [*first.values, *second.values])
+
+
+def _notes(pct: Reals, is_cached: Mask) -> Words:
+    with np.errstate(invalid="ignore"):
+        over = pct > MOST_PCT
+    code = np.where(over, np.where(is_cached, 0, 1), -1).astype(np.int32)
+    return spread(code, [CACHED, BEYOND])
+
+
+def _whole(values: Reals) -> pa.Array:
+    unknown = np.isnan(values)
+    return pa.array(np.where(unknown, 0, values).astype(np.int64), pa.int64(), mask=unknown)
+
+
+def _real(values: Reals) -> pa.Array:
+    return pa.array(values, pa.float64(), mask=np.isnan(values))
