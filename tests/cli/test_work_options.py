@@ -60,7 +60,7 @@ def test_show_roofline(analysed, tracehouse, tmp_path):
     )
     assert lines[3].strip() == "without: my::op"
     assert lines[4].split() == (
-        "op inputs type count time time % TFLOPS/s TB/s roofline bound".split()
+        "op shape type count time time % TFLOPS/s TB/s % of roofline bound".split()
     )
     # 2 · 4096³ = 137.439 GFLOP in 200 µs; 3 · 4096² · 2 bytes; 137.439 / 989.5 ms = 138.9 µs
     assert (

@@ -9,7 +9,10 @@ import click
 
 from tracehouse.cli.output import beside, cell, duration, emit_rows, percentage, printable
 
-_HEAD = ("op", "inputs", "type", "count", "time", "time %", "TFLOPS/s", "TB/s", "roofline", "bound")
+_HEAD = (
+    *("op", "shape", "type", "count", "time", "time %"),
+    *("TFLOPS/s", "TB/s", "% of roofline", "bound"),
+)
 _IS_NUMBER = (False, False, False, True, True, True, True, True, True, False)
 _NAME_WIDTH, _SHAPE_WIDTH = 44, 40
 _NAMES = 3
