@@ -36,6 +36,8 @@ analyze: warm ## analyse TRACES (data/samples) into the warehouse OUT (warehouse
 	@$(BIN)/tracehouse analyze $(TRACES) -o $(OUT)
 
 test: warm ## run every test
+	@echo 'Compiling the formulas, once: about a minute.'
+	@$(BIN)/python tests/compile_formulas.py
 	$(BIN)/python -m pytest -n 2
 
 mutants: warm ## read thousands of mutants of each kind with both readers

@@ -7,6 +7,7 @@ by kernel. The model has two layers, 32 query and 8 KV heads of 128.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +21,15 @@ PITCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request: the step of its first chunk, its prompt and the step of its last token."""
+    """A request: the step of its first chunk, its prompt and the step of its last token.
+
+    It does nothing in the steps `stalled`.
+    """
 
     first: int
     prompt: int
     last: int
+    stalled: range = range(0)
 
     def context(self, step: int) -> tuple[int, int]:
         """Return (query tokens, key tokens) prefilled in `step`; (0, 0) if none."""
@@ -33,6 +38,8 @@ class Request:
 
     def generation(self, step: int) -> int:
         """Return the key tokens of its decode in `step`; 0 if it does not decode then."""
+        if step in self.stalled:
+            return 0
         generated = step - self.first - self.prompt // CHUNK + 1
         return self.prompt + generated if generated > 0 and step <= self.last else 0
 
@@ -48,10 +55,10 @@ REQUESTS = (
 )
 
 
-def annotation(step: int) -> tuple[str, int, int]:
+def annotation(step: int, requests: Sequence[Request] = REQUESTS) -> tuple[str, int, int]:
     """Return the wording of a step, its tokens and its number of prefilled requests."""
-    chunks = [c for c in (r.context(step) for r in REQUESTS) if c[0]]
-    keys = [k for k in (r.generation(step) for r in REQUESTS) if k]
+    chunks = [c for c in (r.context(step) for r in requests) if c[0]]
+    keys = [k for k in (r.generation(step) for r in requests) if k]
     sq, sk = sum(q for q, _ in chunks), sum(k for _, k in chunks)
     sqsq, sqsk = sum(q * q for q, _ in chunks), sum(q * k for q, k in chunks)
     n = len(keys)  # one query token each
@@ -61,11 +68,11 @@ def annotation(step: int) -> tuple[str, int, int]:
     return f"execute_{tokens}_{context}_{generation}", tokens, len(chunks)
 
 
-def draw() -> Drawing:
+def draw(requests: Sequence[Request] = REQUESTS, steps: int = STEPS) -> Drawing:
     """Draw the run; README.md has the timeline of a step and the table of steps."""
     d = Drawing("serving", H100, envelope={"cuda_runtime_version": 12080})
-    for step in range(STEPS):
-        name, tokens, prefills = annotation(step)
+    for step in range(steps):
+        name, tokens, prefills = annotation(step, requests)
         start = step * PITCH
         if tokens == 0:
             d.annotation(name, start, 50)

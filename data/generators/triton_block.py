@@ -104,7 +104,9 @@ def _triton(d: Drawing, kernel: Triton, host: int, at: Us, dur: Us) -> None:
     with d.op(kernel.name, host, 40, **args):
         d.call("hipPointerGetAttribute", host + 5, 2)
         call = d.launch("hipModuleLaunchKernel", host + 15, 10)
-    d.kernel(kernel.name, at, dur, call, stream=STREAM, kind="Dispatch Kernel")
+    block = int(kernel.blocks.partition(",")[0].removeprefix("XBLOCK="))
+    grid = [-(-kernel.counts[0] // block), 1, 1]
+    d.kernel(kernel.name, at, dur, call, stream=STREAM, kind="Dispatch Kernel", grid=grid)
 
 
 def _product(d: Drawing, host: int, at: int, dur: int, inner: int, outer: int) -> None:

@@ -37,6 +37,8 @@ def analyze(
     categories: str | PathLike[str] | None = None,
     arch: str | PathLike[str] | None = None,
     models: Sequence[str | PathLike[str]] = (),
+    inductor_cache_dir: str | PathLike[str] | None = None,
+    step_patterns: Sequence[str] = (),
 ) -> RunReport:
     """Analyse every new or changed trace of `paths` into the warehouse `out`.
 
@@ -45,8 +47,11 @@ def analyze(
     or `ijson`. `keep_secrets`: store values that look like secrets as they are, where they are
     `redacted` else. `categories`: CSV file of op categories that go before ours. `arch`: name of
     the device, or a JSON file of its peaks; None to recognise it. `models`: Python files of
-    formulas. A file that cannot be read is rejected in the report and never raises; UsageError for
-    a path that does not exist, or an option's file that cannot be used.
+    formulas. `inductor_cache_dir`: folder of the files that torch.compile made, None to look where
+    Inductor keeps it. `step_patterns`: regular expressions of annotations that are steps, whose
+    named groups (r, c_sq …) become columns of `steps`. A file that cannot be read is rejected in
+    the report and never raises; UsageError for a path that does not exist, or an option's file that
+    cannot be used.
     """
     from tracehouse.commands import analyze as command
 
@@ -58,7 +63,7 @@ def analyze(
         label=label,
         reader=reader,
         keep_secrets=keep_secrets,
-        settings=_settings(categories, arch, models),
+        settings=_settings(categories, arch, models, inductor_cache_dir, step_patterns),
     )
 
 
@@ -77,6 +82,8 @@ def read(
     categories: str | PathLike[str] | None = None,
     arch: str | PathLike[str] | None = None,
     models: Sequence[str | PathLike[str]] = (),
+    inductor_cache_dir: str | PathLike[str] | None = None,
+    step_patterns: Sequence[str] = (),
 ) -> Trace:
     """Read the trace at `path` into Arrow tables, storing nothing; options as in analyze.
 
@@ -84,7 +91,7 @@ def read(
     """
     from tracehouse.commands.read import read as read_trace
 
-    settings = _settings(categories, arch, models)
+    settings = _settings(categories, arch, models, inductor_cache_dir, step_patterns)
     return read_trace(str(path), reader=reader, keep_secrets=keep_secrets, settings=settings)
 
 
@@ -92,6 +99,8 @@ def _settings(
     categories: str | PathLike[str] | None,
     arch: str | PathLike[str] | None,
     models: Sequence[str | PathLike[str]],
+    inductor_cache_dir: str | PathLike[str] | None,
+    step_patterns: Sequence[str],
 ) -> Settings:
     from tracehouse.commands.settings import read_settings
 
@@ -99,4 +108,6 @@ def _settings(
         categories=None if categories is None else str(categories),
         arch=None if arch is None else str(arch),
         models=[str(path) for path in models],
+        inductor_cache=None if inductor_cache_dir is None else str(inductor_cache_dir),
+        step_patterns=step_patterns,
     )

@@ -178,6 +178,19 @@ CODES: dict[str, Code] = {
             "kept as gpu_memcpy or _memset",
         ),
         Code(
+            "NO_UNIQUE_KERNEL_NAMES",
+            _INFO,
+            "compiled kernels are named by number only, so that their ops are not known",
+            "sizes and bytes kept, FLOPs 0 and marked partial; capture with "
+            "TORCHINDUCTOR_UNIQUE_KERNEL_NAMES=1 (PyTorch 2.4 and 2.5; the default from 2.6 on)",
+        ),
+        Code(
+            "KERNEL_ARGS_ODD",
+            _WARNING,
+            "a value, type, size or signature of a compiled kernel cannot be read",
+            "passed over; the work that depends on it NULL",
+        ),
+        Code(
             "UNKNOWN_DEVICE",
             _INFO,
             "the device is in no file of data/arch",
@@ -190,6 +203,18 @@ CODES: dict[str, Code] = {
             _WARNING,
             "another trace of the same label, rank and time",
             "each kept under its own trace_id, not to be summed as one rank",
+        ),
+        Code(
+            "STEP_UNPARSED",
+            _INFO,
+            "an annotation begins like a step's but has another wording",
+            "a step of phase other; counts NULL; --step-pattern can read it",
+        ),
+        Code(
+            "STEP_NESTED",
+            _INFO,
+            "a step written inside another, or twice",
+            "counted once, under the outer one",
         ),
         Code("SECRET_REDACTED", _WARNING, "a value looks like a secret", "stored as `redacted`"),
         Code(

@@ -81,6 +81,9 @@ class Role(StrEnum):
     """Roles of annotations."""
 
     STEP = "step"
+    SUB_STEP = "sub-step"  # work of a draft model within one step
+    DUMMY = "dummy"  # a run without requests: warm-up, or waiting for other workers
+    CAPTURE = "capture"  # a graph is captured, not replayed
     OTHER = "other"
 
 

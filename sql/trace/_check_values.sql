@@ -1,8 +1,8 @@
 -- What the trust checks measure, one column a check; 0 is the best each can be.
 --
 -- grain:   one row per (trace_id)
--- reads:   traces, issues, kernels, launches, ops, signatures, idle_gaps, gpu_timeline,
---          trace_timeline, op_summary, kernel_summary
+-- reads:   traces, issues, kernels, launches, ops, annotations, signatures, idle_gaps,
+--          gpu_timeline, trace_timeline, op_summary, kernel_summary
 -- columns:
 --   trace_id                  VARCHAR  -    the trace
 --   idle_difference_ns        DOUBLE   ns   |busy + gaps - total|, of all devices together
@@ -14,6 +14,7 @@
 --   pre_window_pct            DOUBLE   pct  GPU time launched before the window
 --   graph_without_op_pct      DOUBLE   pct  GPU time of graph launches, which knows no op
 --   launch_without_op_pct     DOUBLE   pct  GPU time of other launches outside of any op
+--   without_step_pct          DOUBLE   pct  GPU time that belongs to no step; NULL without steps
 --   clipped_kernels           DOUBLE   -    activities whose duration was cut
 --   untimed_kernels           DOUBLE   -    activities without a known start or duration
 --   without_shapes_pct        DOUBLE   pct  time of op calls without input shapes
@@ -46,10 +47,16 @@ WITH
                     AND op_id IS NULL
                     AND launch_id IS NOT NULL
             ) AS bare_launch_ns,
+            sum(CAST(dur_ns AS HUGEINT)) FILTER (WHERE step_id IS NULL) AS stepless_ns,
             count(*) FILTER (WHERE raw_dur_ns IS NOT NULL AND dur_ns IS NOT NULL) AS clipped,
             count(*) FILTER (WHERE ts_ns IS NULL OR dur_ns IS NULL) AS untimed
         FROM kernels
         GROUP BY trace_id
+    ),
+    stepped AS (
+        SELECT DISTINCT trace_id
+        FROM annotations
+        WHERE role = 'step'
     ),
     gaps AS (
         SELECT
@@ -148,6 +155,10 @@ SELECT
     100.0::DOUBLE * coalesce(gpu.graph_ns, 0) / nullif(gpu.time_ns, 0) AS graph_without_op_pct,
     100.0::DOUBLE * coalesce(gpu.bare_launch_ns, 0) / nullif(gpu.time_ns, 0)
         AS launch_without_op_pct,
+    CASE
+        WHEN stepped.trace_id IS NOT NULL
+            THEN 100.0::DOUBLE * coalesce(gpu.stepless_ns, 0) / nullif(gpu.time_ns, 0)
+    END AS without_step_pct,
     CAST(gpu.clipped AS DOUBLE) AS clipped_kernels,
     CAST(gpu.untimed AS DOUBLE) AS untimed_kernels,
     CASE
@@ -170,6 +181,7 @@ SELECT
     END AS cut_short
 FROM traces
 LEFT JOIN gpu ON gpu.trace_id = traces.trace_id
+LEFT JOIN stepped ON stepped.trace_id = traces.trace_id
 LEFT JOIN gaps ON gaps.trace_id = traces.trace_id
 LEFT JOIN devices ON devices.trace_id = traces.trace_id
 LEFT JOIN trace_timeline AS whole ON whole.trace_id = traces.trace_id

@@ -14,8 +14,9 @@
 --   times that had to be mended (clipped_kernels, untimed_kernels, clock_domains) are never
 --   passed over: 0. Shares have limits. GPU time that op_summary cannot name may be 5 pct, since
 --   more can swap neighbours in a ranking of ops: unlinked, pre_window. What has a row of its own
---   in sight may be 10: graph replays, launches outside of any op, calls without shapes. A first
---   activity before its launch in 1 pct of the launches is jitter, in more a skewed clock.
+--   in sight may be 10: graph replays, launches outside of any op, calls without shapes, and what
+--   belongs to no step. A first activity before its launch in 1 pct of the launches is jitter, in
+--   more a skewed clock.
 --   missing_ranks needs the whole archive and is added when the warehouse is built.
 CREATE OR REPLACE VIEW checks AS
 WITH
@@ -74,6 +75,12 @@ WITH
                 10.0::DOUBLE,
                 'this share of the GPU time was launched outside of any op: '
                 || 'op_summary has it under the launch call, so rank by kernel'
+            ),
+            (
+                'without_step_pct',
+                10.0::DOUBLE,
+                'this share of the GPU time belongs to no step: it was launched between steps or '
+                || 'on another thread, so the times of steps are too small'
             ),
             (
                 'clipped_kernels',
@@ -137,6 +144,7 @@ WITH
                 {'name': 'pre_window_pct', 'value': pre_window_pct},
                 {'name': 'graph_without_op_pct', 'value': graph_without_op_pct},
                 {'name': 'launch_without_op_pct', 'value': launch_without_op_pct},
+                {'name': 'without_step_pct', 'value': without_step_pct},
                 {'name': 'clipped_kernels', 'value': clipped_kernels},
                 {'name': 'untimed_kernels', 'value': untimed_kernels},
                 {'name': 'without_shapes_pct', 'value': without_shapes_pct},

@@ -5,32 +5,42 @@
 -- columns:
 --   trace_id                  VARCHAR    -    the trace
 --   op_time_ns                BIGINT     ns   GPU time of recorded op calls: the next two
---   modelled_ns               BIGINT     ns   of these, calls whose FLOPs are known
---   unmodelled_ns             BIGINT     ns   of these, calls whose FLOPs are not known
+--   modelled_ns               BIGINT     ns   of these, calls whose FLOPs and bytes are known
+--   unmodelled_ns             BIGINT     ns   of these, calls of which one is not known
 --   no_op_ns                  BIGINT     ns   GPU time without a recorded op: graphs, lone kernels
 --   modelled_pct              DOUBLE     pct  modelled_ns of op_time_ns; NULL without any
 --   modelled_of_all_pct       DOUBLE     pct  modelled_ns of op_time_ns and no_op_ns
 --   limited_pct               DOUBLE     pct  time of calls that have a roofline, of op_time_ns
 --   unmodelled_names          VARCHAR[]  -    ops of unmodelled_ns, longest first, ten at most
 --   unmodelled_names_ns       BIGINT[]   ns   their times
---   unmodelled_why            VARCHAR[]  -    why they have no FLOPs
+--   unmodelled_why            VARCHAR[]  -    why FLOPs or bytes are not known
 -- notes:
 --   Sums are over the counted rows of op_perf, and over launch calls and lone activities without an
 --   op. Each is a union per call: where calls overlap on the GPU, they add up to more than busy_ns
 --   of trace_timeline.
 CREATE OR REPLACE VIEW coverage AS
 WITH
+    counted AS (
+        SELECT
+            trace_id,
+            name,
+            why,
+            kernel_time_ns,
+            roofline_ns,
+            flops IS NOT NULL AND bytes IS NOT NULL AS is_known
+        FROM op_perf
+        WHERE counted
+    ),
     by_name AS (
         SELECT
             trace_id,
             name,
-            min(why) FILTER (WHERE flops IS NULL) AS why,
+            min(why) FILTER (WHERE NOT is_known) AS why,
             sum(kernel_time_ns) AS time_ns,
-            sum(kernel_time_ns) FILTER (WHERE flops IS NOT NULL) AS modelled_ns,
-            sum(kernel_time_ns) FILTER (WHERE flops IS NULL) AS unmodelled_ns,
+            sum(kernel_time_ns) FILTER (WHERE is_known) AS modelled_ns,
+            sum(kernel_time_ns) FILTER (WHERE NOT is_known) AS unmodelled_ns,
             sum(kernel_time_ns) FILTER (WHERE roofline_ns IS NOT NULL) AS limited_ns
-        FROM op_perf
-        WHERE counted
+        FROM counted
         GROUP BY trace_id, name
     ),
     of_ops AS (

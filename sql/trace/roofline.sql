@@ -61,7 +61,7 @@ WITH
             CASE
                 WHEN count(roofline_ns) = count(*) THEN round(sum(roofline_ns), 6)
             END AS roofline_ns,
-            min(bound) AS bound,
+            CASE WHEN count(roofline_ns) = count(*) THEN min(bound) END AS bound,
             min(why) AS why,
             min(note) AS note
         FROM op_perf
@@ -111,7 +111,7 @@ SELECT
     100.0::DOUBLE * ranked.roofline_ns / nullif(ranked.kernel_time_ns, 0) AS roofline_pct,
     ranked.bound,
     ranked.why,
-    ranked.note
+    CASE WHEN ranked.roofline_ns > 1.05 * ranked.kernel_time_ns THEN ranked.note END AS note
 FROM ranked
 LEFT JOIN signatures
     ON signatures.trace_id = ranked.trace_id

@@ -27,6 +27,8 @@ NEIGHBOURS = {
         "analysis",
         "warehouse",
     ): "summaries run the SQL views, which the warehouse parses and connects to",
+    ("analysis", "serving"): "which steps are the steady state is a table of every trace",
+    ("triton", "formulas"): "the inputs of a compiled kernel are read as those of any op",
     ("__main__", "cli"): "python -m tracehouse is the command line",
 }
 COMPUTE_MAY_IMPORT = {"__future__", "math", "numba", "numpy", "tracehouse", "typing"}

@@ -86,9 +86,28 @@ def test_f59_every_call_counts_and_equal_lengths_have_no_extras(tmp_path, reader
     assert column(trace.signatures, "extra_inputs") == [["2"], None]
 
 
-@pytest.mark.skip(reason="waits for issue 5: Triton kernels")
-def test_f60_triton_launch_metadata():
-    """Grid and constants of a compiled kernel's launch."""
+@both_readers
+@pytest.mark.parametrize(
+    ("launch", "check"),
+    [
+        ('"grid":"grid(100,)","kernel_kwargs":"XBLOCK=128"', "grid_ok"),
+        ('"grid":"grid(99,)"', "grid_mismatch"),
+        ('"grid_0":1,"grid_1":1,"grid_2":1,"kernel_kwargs":"XBLOCK=128"', "none"),
+        ('"grid":"grid(lambda: 1)","kernel_kwargs":[1,{"a":2}]', "none"),
+        ('"grid":{"x":1},"kernel_kwargs":null', "none"),
+    ],
+)
+def test_f60_triton_launch_metadata(tmp_path, reader, launch, check):
+    """Grid and constants of a compiled kernel's launch; what cannot be read says nothing."""
+    args = (
+        '{"Input Dims":[[100],[100],[]],"Input type":["float","float","Scalar"],'
+        f'"Concrete Inputs":["","","100"],{launch}}}'
+    )
+    trace = read_events(tmp_path, op(args, "triton_poi_fused_cos_0"), reader)
+    (row,) = trace.triton_kernels.to_pylist()
+    assert (row["xnumel"], row["check"], row["flops"]) == (100, check, 400)
+    (raw,) = column(trace.events, "args")
+    assert launch in raw
 
 
 @both_readers

@@ -384,11 +384,46 @@ def test_f70_nothing(tmp_path, reader):
         assert warehouse.sql("SELECT status FROM traces")["status"].to_pylist() == ["ok"]
 
 
-@pytest.mark.skip(reason="waits for issue 6: steps")
-def test_f65_step_wording():
-    """Phases, requests and tokens of seven wordings."""
+@both_readers
+def test_f65_step_wording(tmp_path, reader):
+    names = [
+        *("execute_context_2(1025)_generation_62(62)", "execute_new_3_cached_5"),
+        *("step[EXTEND bs=1 toks=1025]", "step[DECODE bs=64 g_sq=64 g_sk=100032]"),
+        *("step[MIXED bs=66 c=2 g=64]", "ProfilerStep#12", "step(13)"),
+    ]
+    note = '{"ph":"X","cat":"user_annotation","name":"%s","pid":5,"tid":5,"ts":%d,"dur":9}'
+    rows = ",".join(note % (name, 10 * i) for i, name in enumerate(names))
+    trace = read_events(tmp_path, rows, reader)
+    steps = trace.steps
+    assert column(steps, "annotation") == names
+    assert column(steps, "phase") == [
+        *("mixed", "mixed", "prefill", "decode", "mixed", "other", "other"),
+    ]
+    assert column(steps, "r_c") == [2, 3, 1, 0, 2, None, None]
+    assert column(steps, "r_g") == [62, 5, 0, 64, 64, None, None]
+    assert column(steps, "c_sq") == [1025, None, 1025, 0, None, None, None]
+    assert column(steps, "g_sq") == [62, None, 0, 64, None, None, None]
+    assert column(steps, "g_sk") == [None, None, 0, 100_032, None, None, None]
+    assert codes(trace)["STEP_UNPARSED"] == 1
+    assert column(trace.annotations, "fields")[4] == "r r_c r_g"
 
 
-@pytest.mark.skip(reason="waits for issue 6: steps")
-def test_f66_steps_that_repeat_nest_or_mislead():
-    """STEP_NESTED; GPU time by launch, 30 000 ns; no step counted twice."""
+@both_readers
+def test_f66_steps_that_repeat_nest_or_mislead(tmp_path, reader):
+    span = '{"ph":"X","cat":"%s","name":"%s","pid":%d,"tid":%d,"ts":%d,"dur":%d,"args":{%s}}'
+    rows = [
+        span % ("user_annotation", "ProfilerStep#3", 5, 5, 0, 100, ""),
+        span % ("user_annotation", "step[DECODE bs=8]", 5, 5, 10, 80, ""),
+        span % ("gpu_user_annotation", "ProfilerStep#3", 0, 7, 20, 2, '"stream":7'),
+        span % ("cuda_runtime", "cudaLaunchKernel", 5, 5, 12, 2, '"correlation":1'),
+        span % ("kernel", "a", 0, 7, 20, 10, '"correlation":1,"stream":7'),
+        span % ("cuda_runtime", "cudaGraphLaunch", 5, 5, 30, 2, '"correlation":2'),
+        span % ("kernel", "b", 0, 7, 110, 20, '"correlation":2,"stream":7'),
+    ]
+    trace = read_events(tmp_path, ",".join(rows), reader)
+    assert codes(trace)["STEP_NESTED"] == 1
+    assert column(trace.steps, "gpu_busy_ns") == [30_000]
+    assert column(trace.steps, "kernels") == [2]
+    assert column(trace.steps, "annotation") == ["step[DECODE bs=8]"]
+    assert column(trace.steps, "ts_ns") == [0]
+    assert column(trace.kernels, "step_id") == [0, 0]

@@ -23,7 +23,10 @@ ARGS = {
 TEXTS = dict(
     zip(
         tables.FRAME_TEXTS,
-        ("Input Dims", "Input type", "Input Strides", "Concrete Inputs", "Collective name"),
+        (
+            *("Input Dims", "Input type", "Input Strides", "Concrete Inputs", "Collective name"),
+            *tables.LAUNCHER_TEXTS,
+        ),
         strict=True,
     )
 )

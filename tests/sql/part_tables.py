@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
+from tracehouse.analysis import step_grammars
+from tracehouse.analysis.summaries import INPUTS
 from tracehouse.schema import tables as schema
 
 Row = Mapping[str, object]
@@ -28,8 +30,11 @@ def stored(name: str, rows: Iterable[Row]) -> pa.Table:
 def part(traces: Iterable[str | Row] = (A,), **rows: Iterable[Row]) -> dict[str, pa.Table]:
     """Make all inputs of the views; a trace is an id, or a row."""
     named = [t if isinstance(t, Mapping) else {"trace_id": t, "status": "ok"} for t in traces]
-    names = ("issues", "kernels", "ops", "launches", "signatures", "op_perf")
-    return {"traces": stored("traces", named)} | {n: stored(n, rows.get(n, ())) for n in names}
+    made = {name: stored(name, rows.get(name, ())) for name in INPUTS if name in schema.TABLES}
+    return made | {
+        "traces": stored("traces", named),
+        "step_grammars": step_grammars.load().table(),
+    }
 
 
 def activity(event_id: int, kind: str, start: int | None, end: int | None, **more: object) -> Row:

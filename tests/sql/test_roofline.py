@@ -60,6 +60,18 @@ def test_unknown_work_of_one_call_makes_the_sum_unknown():
     assert (line["kernel_time_ns"], line["why"]) == (2000, "no shape")
 
 
+def test_no_bound_without_a_roofline():
+    (line,) = views(row(1), row(2, roofline_ns=None, bound=None, why="a host copy"))["roofline"]
+    assert (line["roofline_ns"], line["bound"], line["why"]) == (None, None, "a host copy")
+
+
+@pytest.mark.parametrize(("other", "note"), [(900.0, "cached"), (500.0, None)])
+def test_a_note_is_of_the_row_above_its_roofline(other, note):
+    """1200 and 900 of 2000 ns are 105 pct; one call above does not make a row above."""
+    found = views(row(1, roofline_ns=1201.0, note="cached"), row(2, roofline_ns=other))
+    assert [line["note"] for line in found["roofline"]] == [note]
+
+
 def test_rows_in_order_of_time_with_shares_of_all_gpu_time():
     lone = {"trace_id": A, "event_id": 9, "device": 0, "kind": "compute", "ts_ns": 0}
     found = views(
@@ -96,6 +108,16 @@ def test_coverage_names_what_has_no_formula():
         "unmodelled_names_ns": [200, 100],
         "unmodelled_why": ["no formula for this op"] * 2,
     }
+
+
+def test_a_copy_of_unknown_size_is_not_modelled():
+    """Nothing is computed, but how much is moved is what its formula is for."""
+    unsized = {"flops": 0, "bytes": None, "roofline_ns": None, "why": "no shape"}
+    (line,) = views(row(1, kernel_time_ns=700), row(2, "aten::cat", kernel_time_ns=300, **unsized))[
+        "coverage"
+    ]
+    assert (line["modelled_ns"], line["unmodelled_ns"], line["modelled_pct"]) == (700, 300, 70.0)
+    assert (line["unmodelled_names"], line["unmodelled_why"]) == (["aten::cat"], ["no shape"])
 
 
 def test_coverage_without_any_op():

@@ -133,11 +133,12 @@ def test_summaries_are_tables_and_large_tables_stay_in_the_lake(out):
     assert set(tables) == {
         *("traces", "files", "issues", "checks", "gpu_timeline", "trace_timeline"),
         *("op_categories", "op_summary", "op_args_summary", "kernel_summary"),
-        *("coverage", "roofline", "roofline_categories"),
+        *("coverage", "roofline", "roofline_categories", "triton_summary"),
+        *("steady_state", "step_summary"),
     }
     assert set(views["n"].to_pylist()) == {
         *("events", "ops", "kernels", "launches", "annotations", "signatures", "spans"),
-        *("idle_gaps", "op_perf"),
+        *("idle_gaps", "op_perf", "triton_kernels", "steps", "steady_steps"),
     }
 
 

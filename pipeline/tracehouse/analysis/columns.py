@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
+Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,26 @@ def numbered(values: Ints) -> tuple[Ints, Ints]:
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_numpy()
 
 
+def combination(columns: Sequence[Words]) -> tuple[Ints, Ints]:
+    """Number the distinct combinations of the codes of columns of equal length.
+
+    Returns each row's number (n,), and the first row of each number.
+    """
+    key = np.zeros(len(columns[0].codes), dtype=np.int64)
+    bound = 1
+    for column in columns:
+        size = len(column.values) + 1
+        if bound * size > 2**62:
+            key, distinct = numbered(key)
+            bound = len(distinct)
+        key = key * size + column.codes + 1
+        bound *= size
+    numbers, distinct = numbered(key)
+    first = np.empty(len(distinct), dtype=np.int64)
+    first[numbers[::-1]] = np.arange(len(key), dtype=np.int64)[::-1]
+    return numbers, first
+
+
 def places(keys: Ints, wanted: Ints) -> Ints:
     """Return the place of each wanted value in ascending distinct `keys`, -1 where it is not."""
     if not len(keys):
@@ -133,3 +154,21 @@ def pick(values: Ints, where: Ints) -> Ints:
     if not len(values):
         return np.full(len(where), -1, dtype=np.int64)
     return np.where(where >= 0, values[where], -1)
+
+
+def first_of(first: Words, second: Words) -> Words:
+    """Return the first words, the second where there is none."""
+    codes = np.where(first.codes >= 0, first.codes, second.codes + len(first.values))
+    codes = np.where((first.codes < 0) & (second.codes < 0), -1, codes)
+    return spread(codes.astype(np.int32), [*first.values, *second.values])
+
+
+def whole(values: Reals) -> pa.Array:
+    """Return real numbers as integers, NULL for NaN."""
+    unknown = np.isnan(values)
+    return pa.array(np.where(unknown, 0, values).astype(np.int64), pa.int64(), mask=unknown)
+
+
+def real(values: Reals) -> pa.Array:
+    """Return real numbers, NULL for NaN."""
+    return pa.array(values, pa.float64(), mask=np.isnan(values))

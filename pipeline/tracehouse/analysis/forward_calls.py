@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tracehouse.analysis.columns import Ints, numbered, read_integers, read_words
+from tracehouse.analysis.columns import Codes, Ints, Mask, numbered, read_integers, read_words
 
 _MOST = 8  # calls of one number that are tried
+_EVALUATED = "autograd::engine::evaluate_function: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,22 +25,44 @@ class Candidates:
     forward: Ints
 
 
-def forward_candidates(ops: pa.Table, backward: Ints) -> Iterator[Candidates]:
+def number_bearers(names: list[str], name: Codes, has_number: Mask, parent: Ints) -> Ints:
+    """Return the call (n,) whose sequence number is that of each call's forward, -1 for none.
+
+    That is the innermost node around it that autograd's engine evaluates: the ops that a node calls
+    have no number, or with `create_graph` that of their own backward. Without a node it is the
+    nearest call that has a number. name, has_number, parent (n,): of the calls, -1 for no parent.
+    """
+    is_node = np.array([*(word.startswith(_EVALUATED) for word in names), False])[name]
+    node = _nearest(is_node & has_number, parent)
+    return np.where(node >= 0, node, _nearest(has_number, parent))
+
+
+def _nearest(wanted: Mask, parent: Ints) -> Ints:
+    """Return the nearest wanted call at or around each, -1 for none."""
+    at = np.arange(len(parent), dtype=np.int64)
+    while True:
+        onward = np.flatnonzero((at >= 0) & ~wanted[at])
+        if not len(onward):
+            return at
+        at[onward] = parent[at[onward]]
+
+
+def forward_candidates(ops: pa.Table, backward: Ints, bearer: Ints) -> Iterator[Candidates]:
     """Yield the calls that may be the forward ones of `backward`, rows of `ops`; best ones first.
 
-    They are of the same trace and process, have the same sequence number and ended before the
-    backward call began. Those of another thread come first, then the latest to begin: the
-    innermost of nested calls (perf_models B2).
+    They are of the same trace and process, have the sequence number of `bearer`, a row for each,
+    and ended before the backward call began. Those of another thread come first, then the latest to
+    begin: the innermost of nested calls (perf_models B2).
     """
     group, start, end, thread = _columns(ops)
-    wanted = np.unique(group[backward])
+    wanted = np.unique(group[bearer])
     rows = np.flatnonzero(np.isin(group, wanted[wanted >= 0]))
     of_group: dict[int, list[int]] = {}
     for row in rows[np.argsort(-start[rows], kind="stable")].tolist():
         of_group.setdefault(int(group[row]), []).append(row)
     ranked: list[list[int]] = []
-    for row in backward.tolist():
-        ended = [r for r in of_group.get(int(group[row]), ()) if end[r] <= start[row]]
+    for row, number in zip(backward.tolist(), group[bearer].tolist(), strict=True):
+        ended = [r for r in of_group.get(number, ()) if end[r] <= start[row]]
         ranked.append(sorted(ended, key=lambda r: thread[r] == thread[row])[:_MOST])
     for place in range(_MOST):
         having = [i for i, found in enumerate(ranked) if len(found) > place]

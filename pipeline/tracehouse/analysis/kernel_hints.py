@@ -17,18 +17,20 @@ from tracehouse.formulas.dtypes import BYTES, FIRST_TENSOR_TYPE, dtype_code
 from tracehouse.vocab import Category, Kind
 
 SIZES = (1, 2, 4, 8, 16)  # bytes of an element: bit i says that a name tells SIZES[i]
-TF32, HOST, NETWORK, MEMORY = 32, 64, 128, 256
+TF32, HOST, NETWORK, MEMORY, CASTS = 32, 64, 128, 256, 512
 
 _OPAQUE = re.compile(r"OpaqueType<(\d+)u?>")
 _TYPED = re.compile(r"(?:Functor|CatArrayBatchedCopy\w*|Callable)<((?:c10::)?\w+(?: int)?)\s*[,>]")
+_CAST = re.compile(r"CopyFunctor<([^,<>]+), ([^,<>]+),")  # of _foreach_copy_: to a type, from one
 _TF32 = re.compile(r"tf32|s1688|xf32", re.IGNORECASE)
 _HOST_COPY = re.compile(r"HtoD|DtoH|HtoH|host_?to|to_?host|PtoP|peer", re.IGNORECASE)
 
 
 def hints(kernels: pa.Table) -> Ints:
-    """Return the bits of each row of table `kernels` (n,): sizes, TF32, HOST, NETWORK, MEMORY.
+    """Return the bits of each row of table `kernels` (n,): sizes and the flags above.
 
-    MEMORY marks what goes through device memory: everything but HOST and NETWORK.
+    MEMORY marks what goes through device memory: everything but HOST and NETWORK. CASTS marks a
+    copy of lists whose two types the sizes are of.
     """
     names, categories = read_words(kernels, "name"), read_words(kernels, "category")
     used, position = names.used()
@@ -47,12 +49,16 @@ def _of_name(name: str) -> int:
     bits = TF32 if _TF32.search(name) else 0
     for opaque in _OPAQUE.findall(name):
         bits |= _bit(float(opaque))
-    if not bits & (TF32 - 1):
-        for spelling in _TYPED.findall(name):
-            code = dtype_code(spelling)
-            if code >= FIRST_TENSOR_TYPE:
-                bits |= _bit(BYTES[code])
-    return bits
+    if bits & (TF32 - 1):
+        return bits
+    cast = _CAST.search(name)
+    codes = [dtype_code(word) for word in (cast.groups() if cast else _TYPED.findall(name))]
+    if cast and min(codes) < FIRST_TENSOR_TYPE:
+        return bits
+    for code in codes:
+        if code >= FIRST_TENSOR_TYPE:
+            bits |= _bit(BYTES[code])
+    return bits | (CASTS if cast else 0)
 
 
 def _bit(size: float) -> int:
@@ -60,8 +66,14 @@ def _bit(size: float) -> int:
 
 
 def element_bytes(bits: Ints) -> NDArray[np.float64]:
-    """Return the bytes of an element (n,) that bits tell, NaN where they tell none or several."""
-    sizes = np.full(TF32, np.nan)
+    """Return the bytes of an element (n,) that bits tell, NaN where they tell none or several.
+
+    The mean of the two sizes of a copy that casts: it moves as much as one between tensors of that.
+    """
+    sizes, of_cast = np.full(TF32, np.nan), np.full(TF32, np.nan)
     for i, size in enumerate(SIZES):
         sizes[1 << i] = size
-    return sizes[bits & (TF32 - 1)]
+        for j, other in enumerate(SIZES):
+            of_cast[1 << i | 1 << j] = (size + other) / 2
+    told = bits & (TF32 - 1)
+    return np.where(bits & CASTS != 0, of_cast[told], sizes[told])

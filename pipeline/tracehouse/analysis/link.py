@@ -17,7 +17,8 @@ from tracehouse.analysis.clocks import (
     without_clock,
     without_overflow,
 )
-from tracehouse.analysis.columns import Ints, Words, read_words
+from tracehouse.analysis.columns import Ints, Words, pick, read_words
+from tracehouse.analysis.compiled_calls import compiled_calls
 from tracehouse.analysis.frame import CATEGORIES, Frame, read_frame
 from tracehouse.analysis.gpu_names import says_nothing
 from tracehouse.analysis.host import nest_rows
@@ -26,7 +27,9 @@ from tracehouse.analysis.link_tables import Linked
 from tracehouse.analysis.op_categories import OpCategories, load
 from tracehouse.analysis.signatures import signatures, with_extra_inputs
 from tracehouse.analysis.spans import pair_spans
-from tracehouse.analysis.steps import step_rows
+from tracehouse.analysis.step_grammars import Grammars
+from tracehouse.analysis.step_grammars import load as load_grammars
+from tracehouse.analysis.steps import find_steps
 from tracehouse.findings import Findings
 from tracehouse.schema import tables
 from tracehouse.vocab import GPU_CATEGORIES, Category, canonical_category
@@ -38,37 +41,40 @@ def link(
     *,
     findings: Findings,
     rules: OpCategories | None = None,
+    grammars: Grammars | None = None,
 ) -> dict[str, pa.Table]:
     """Link and nest the events of one trace.
 
-    `frame` has FRAME_SCHEMA, in ascending event_id. `rules`: the categories of ops, None for those
-    that come with Tracehouse. Returns the tables `ops`, `signatures`,
-    `launches`, `annotations`, `kernels` and `spans` as schema/tables.py defines them, in event
-    order (signatures: in order of first use). What is odd is added to `findings`. Nothing in the
-    events raises; an absent or contradictory link is NULL.
+    `frame` has FRAME_SCHEMA, in ascending event_id. `rules`: the categories of ops, `grammars`:
+    those of steps; None for what comes with Tracehouse. Returns the tables `ops`, `signatures`,
+    `launches`, `annotations`, `kernels`, `spans` and `compiled_calls` as schema/tables.py defines
+    them, in event order (signatures: in order of first use). What is odd is added to `findings`.
+    Nothing in the events raises; an absent or contradictory link is NULL.
 
     Source: perf_models B2 to B4, field_cases D to H.
     """
     frame, spans = pair_spans(frame, trace_id, findings=findings)
     read = read_frame(frame)
     noted = _Notes(read, findings)
-    linked = _linked(read, noted)
+    linked = _linked(read, noted, grammars or load_grammars())
     texts = [read_words(frame, name).take(linked.ops) for name in tables.SIGNATURE_TEXTS]
     signature_ids, signature_table = signatures(texts, trace_id)
     _note_host(linked, texts, noted)
     noted.add("ARGS_EXTRA", linked.ops[with_extra_inputs(signature_ids, signature_table)])
     _note_gpu(linked, noted)
+    rules = rules or load()
     return {
-        "ops": link_tables.ops_table(linked, trace_id, signature_ids, rules or load()),
+        "ops": link_tables.ops_table(linked, trace_id, signature_ids, rules),
         "signatures": signature_table,
         "launches": link_tables.launches_table(linked, trace_id),
         "annotations": link_tables.annotations_table(linked, trace_id),
         "kernels": link_tables.kernels_table(linked, trace_id),
         "spans": spans,
+        "compiled_calls": compiled_calls(linked, trace_id, rules),
     }
 
 
-def _linked(recorded: Frame, noted: _Notes) -> Linked:
+def _linked(recorded: Frame, noted: _Notes, grammars: Grammars) -> Linked:
     ops, activities = recorded.rows(Category.CPU_OP), recorded.rows(*GPU_CATEGORIES)
     calls = recorded.rows(Category.RUNTIME, Category.DRIVER)
     frame, zero = without_clock(recorded, activities)
@@ -81,17 +87,24 @@ def _linked(recorded: Frame, noted: _Notes) -> Linked:
     if is_apart:
         noted.add("CLOCK_DOMAIN", activities[:1])
     owners = find_owners(frame, ops, launches, activities)
+    steps = find_steps(frame, grammars, has_one_clock=not is_apart)
+    noted.add("STEP_NESTED", steps.again)
+    noted.add("STEP_UNPARSED", steps.kept[steps.is_unparsed])
+    calling = pick(launches.rows, launches.launch)
     return Linked(
         frame=frame,
         recorded_dur=recorded.dur,
         ops=ops,
         activities=activities,
-        steps=step_rows(frame),
+        steps=steps,
         nesting=nest_rows(frame, ops),
         launches=launches,
         owners=owners,
         of_graph=of_graph,
         why_unlinked=why_unlinked(frame, calls, launches, owners, activities),
+        activity_steps=steps.of_activities(
+            activities, np.where(calling >= 0, calling, owners.above_rows), calling >= 0
+        ),
         has_one_clock=not is_apart,
     )
 

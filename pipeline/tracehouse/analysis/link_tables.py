@@ -16,19 +16,18 @@ from tracehouse.analysis.columns import (
     Mask,
     Words,
     constant,
-    distinct_rows,
     numbered,
     pick,
     places,
     spread,
 )
 from tracehouse.analysis.frame import CATEGORIES, Frame
-from tracehouse.analysis.host import Nesting, around, nest_rows
+from tracehouse.analysis.host import Nesting, nest_rows
 from tracehouse.analysis.launches import LINKS, UNLINKED, Launches, Owners
 from tracehouse.analysis.op_categories import OpCategories
-from tracehouse.analysis.steps import STEP_RULE
+from tracehouse.analysis.steps import Steps
 from tracehouse.schema import tables
-from tracehouse.vocab import Category, Kind, Role
+from tracehouse.vocab import Kind
 
 _UNKNOWN_START = np.iinfo(np.int64).max
 
@@ -41,17 +40,14 @@ class Linked:
     recorded_dur: Integers  # durations of the frame's rows as they stood
     ops: Ints
     activities: Ints
-    steps: Ints
+    steps: Steps
     nesting: Nesting  # of the ops
     launches: Launches
     owners: Owners
     of_graph: Mask  # of the activities
     why_unlinked: Ints  # of the activities: position in UNLINKED, -1 where linked
+    activity_steps: Ints  # number of the step of each activity, -1 for none
     has_one_clock: bool  # whether GPU and host times can be compared
-
-    def step_rows(self, rows: Ints) -> Ints:
-        """Return the innermost step that each row starts in, on any thread of its process."""
-        return around(self.frame, self.frame.process, self.steps, rows)
 
 
 def ops_table(
@@ -71,7 +67,7 @@ def ops_table(
             "depth": nesting.by_place(nesting.depth),
             "category": frame.name.take(rows).each(rules.category).arrow(),
             "signature_id": signature_ids.arrow(),
-            "step_id": frame.events(linked.step_rows(rows)).arrow(),
+            "step_id": _numbers(linked.steps.of_calls(rows)),
             "self_ns": self_ns.arrow(),
             "external_id": frame.integers("external_id", rows).arrow(),
             "sequence_number": frame.integers("sequence_number", rows).arrow(),
@@ -93,7 +89,7 @@ def launches_table(linked: Linked, trace_id: str) -> pa.Table:
         | {
             "correlation": frame.integers("correlation", rows).arrow(),
             "op_id": frame.events(found.op_rows).arrow(),
-            "step_id": frame.events(linked.step_rows(rows)).arrow(),
+            "step_id": _numbers(linked.steps.of_calls(rows)),
             "kernel_count": gpu_time.counts(found.launch, len(rows)),
             "kernel_time_ns": gpu_time.unions(frame, linked.activities, found.launch, len(rows)),
             "is_graph": found.is_graph,
@@ -119,15 +115,16 @@ def _delays(linked: Linked) -> Integers:
 
 def annotations_table(linked: Linked, trace_id: str) -> pa.Table:
     """Make the table `annotations`, of both sides."""
-    frame = linked.frame
-    gpu_rows = frame.rows(Category.GPU_USER_ANNOTATION)
-    host_rows = np.union1d(frame.rows(Category.USER_ANNOTATION), linked.steps)
-    rows = np.union1d(host_rows, gpu_rows)
-    on_gpu, is_step = np.isin(rows, gpu_rows), np.isin(rows, linked.steps)
+    frame, steps = linked.frame, linked.steps
+    rows, on_gpu = steps.rows, steps.on_gpu
     parents = np.full(len(rows), -1, dtype=np.int64)
-    for side in (rows[~on_gpu], gpu_rows):
+    for side in (rows[~on_gpu], rows[on_gpu]):
         parents[places(rows, side)] = pick(side, nest_rows(frame, side).parent_places())
     host = {name: _where(~on_gpu, words.take(rows)).arrow() for name, words in _thread(frame)}
+    count, own = len(steps.kept), np.full(len(rows), -1, dtype=np.int64)
+    own[places(rows, steps.kept)] = np.arange(count)
+    kernel_count = gpu_time.counts(linked.activity_steps, count)
+    kernel_time = gpu_time.unions(frame, linked.activities, linked.activity_steps, count)
     return _table(
         tables.ANNOTATIONS,
         _event_columns(frame, rows, trace_id)
@@ -137,22 +134,22 @@ def annotations_table(linked: Linked, trace_id: str) -> pa.Table:
             "device": frame.device.take(rows).where(on_gpu).arrow(),
             "stream": frame.stream.take(rows).where(on_gpu).arrow(),
             "parent_id": frame.events(parents).arrow(),
-            "role": Words(is_step.astype(np.int32), [Role.OTHER, Role.STEP]).arrow(),
-            "why": Words(np.where(is_step, 0, -1).astype(np.int32), [STEP_RULE]).arrow(),
+            "role": steps.role.arrow(),
+            "why": steps.why.arrow(),
+            "step_id": _numbers(steps.step),
+            "rule": steps.rule.arrow(),
+            "fields": steps.fields.arrow(),
+            "numbers": steps.numbers,
+            "kernel_count": _numbers(pick(kernel_count, own)),
+            "kernel_time_ns": _numbers(pick(kernel_time, own)),
         },
     )
 
 
 def kernels_table(linked: Linked, trace_id: str) -> pa.Table:
-    """Make the table `kernels`.
-
-    The step is that of the launch; without a launch it is that of the op the External id gives.
-    """
+    """Make the table `kernels`."""
     frame, rows, owners = linked.frame, linked.activities, linked.owners
     calls = pick(linked.launches.rows, linked.launches.launch)
-    host_rows = np.where(calls >= 0, calls, owners.above_rows)
-    starts = distinct_rows(host_rows)
-    step_rows = pick(linked.step_rows(starts), places(starts, host_rows))
     node, graph = frame.integers("graph_node_id", rows), frame.integers("graph_id", rows)
     category = Words(frame.category[rows].astype(np.int32), list(CATEGORIES))
     kinds = _kinds(category, frame.name.take(rows))
@@ -173,7 +170,7 @@ def kernels_table(linked: Linked, trace_id: str) -> pa.Table:
             "correlation": frame.integers("correlation", rows).arrow(),
             "launch_id": frame.events(calls).arrow(),
             "op_id": frame.events(owners.op_rows).arrow(),
-            "step_id": frame.events(step_rows).arrow(),
+            "step_id": _numbers(linked.activity_steps),
             "graph": linked.of_graph,
             "graph_id": graph.where(graph.values != 0).arrow(),
             "graph_node_id": node.where(node.values != 0).arrow(),
@@ -182,6 +179,11 @@ def kernels_table(linked: Linked, trace_id: str) -> pa.Table:
             "why_unlinked": Words(linked.why_unlinked.astype(np.int32), list(UNLINKED)).arrow(),
         },
     )
+
+
+def _numbers(values: Ints) -> pa.Array:
+    """Return a column of numbers of which -1 is none."""
+    return Integers(values, values >= 0).arrow()
 
 
 def _other_durations(linked: Linked) -> Integers:

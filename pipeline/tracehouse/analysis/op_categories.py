@@ -32,7 +32,7 @@ def plain_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a name that fits is: its category and its family."""
+    """What a name that fits is: its category and its family, "" for that of the rules behind."""
 
     category: str
     family: str
@@ -55,7 +55,13 @@ class OpCategories:
 
     def rule(self, name: str) -> Rule:
         """Return the rule of the op `name`: category `other`, family `none` where none fits."""
-        name = plain_name(name)
+        found = self._first(plain_name(name))
+        if found is not None and found.family:
+            return found
+        behind = _NO_RULE if self.otherwise is None else self.otherwise.rule(name)
+        return behind if found is None else Rule(found.category, behind.family)
+
+    def _first(self, name: str) -> Rule | None:
         if name in self.exact:
             return self.exact[name]
         for prefix, rule in self.prefixes:
@@ -64,7 +70,7 @@ class OpCategories:
         for regex, rule in self.regexes:
             if regex.search(name):
                 return rule
-        return _NO_RULE if self.otherwise is None else self.otherwise.rule(name)
+        return None
 
     def category(self, name: str) -> str:
         """Return the category of the op `name`, `other` where no rule fits."""
@@ -78,10 +84,22 @@ class OpCategories:
 def parse(text: str, *, source: str = "data/op_categories.csv") -> OpCategories:
     """Parse rules from CSV text with the columns pattern, match, category, family.
 
+    An empty family is that of the rules that these go before, so that a new category alone takes no
+    formula away.
+
     Raises:
         UsageError: a column is missing, or a row cannot be used; it names `source` and the line.
     """
-    reader = csv.DictReader(text.removeprefix("\ufeff").splitlines())
+    try:
+        return _parsed(csv.DictReader(text.removeprefix("\ufeff").splitlines()), source)
+    except csv.Error as error:
+        raise UsageError(
+            f"{source} is no CSV file: {error}",
+            hint=f"its first line must be: {','.join(_COLUMNS)}",
+        ) from error
+
+
+def _parsed(reader: csv.DictReader[str], source: str) -> OpCategories:
     missing = set(_COLUMNS) - set(reader.fieldnames or ())
     if missing:
         raise UsageError(
@@ -97,11 +115,11 @@ def parse(text: str, *, source: str = "data/op_categories.csv") -> OpCategories:
         if not pattern or not category or match not in _MATCHES:
             raise UsageError(
                 f"{where}: a row needs a pattern, one of {', '.join(_MATCHES)}, and a category",
-                hint="correct the row; family may be empty",
+                hint="correct the row; without a family the op keeps its own",
             )
-        rule = Rule(category, family or NO_FAMILY)
+        rule = Rule(category, family or "")
         if match == "exact":
-            exact[pattern] = rule
+            exact.setdefault(pattern, rule)
         elif match == "prefix":
             prefixes.append((pattern, rule))
         else:

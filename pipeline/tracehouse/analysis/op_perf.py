@@ -6,6 +6,7 @@ it whose work is known, or the op that launched it where there is none.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,28 +15,33 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tracehouse.analysis.columns import (
-    Integers,
     Ints,
     Mask,
+    Reals,
     Words,
-    pick,
+    combination,
+    first_of,
+    numbered,
     places,
     read_integers,
     read_words,
+    real,
     spread,
+    whole,
 )
-from tracehouse.analysis.forward_calls import forward_candidates
+from tracehouse.analysis.forward_calls import forward_candidates, number_bearers
 from tracehouse.analysis.kernel_hints import element_bytes, hints
-from tracehouse.analysis.op_work import Called, Formulas, Results
+from tracehouse.analysis.op_work import Called, Formulas, Results, Spec
 from tracehouse.analysis.roofline import in_cache, limits
 from tracehouse.analysis.settings import Settings
+from tracehouse.analysis.signatures import rows_of_ids
 from tracehouse.compute.forest import add_upward, or_upward, topmost
 from tracehouse.formulas.arch import Arch
 from tracehouse.schema.tables import OP_PERF
 
-Reals = NDArray[np.float64]
 _EVENTS = 1 << 42  # more than a trace has
 GRAPH_BELOW = "a graph is launched below it: which of its activities are this call's is unknown"
+TWO_FORWARDS = "calls of several threads have the sequence number of its forward call"
 MOST_PCT = 105.0  # of a roofline: more needs an explanation
 CACHED = "above the roofline: what it reads and writes fits the device's last-level cache"
 BEYOND = (
@@ -64,8 +70,8 @@ def op_perf(
     """Make the table `op_perf` of some traces.
 
     Args:
-        linked: the tables `ops`, `signatures` and `kernels` of the traces, in the order of one
-            another's traces.
+        linked: the tables `ops`, `signatures`, `kernels` and `triton_kernels` of the traces, in the
+            order of one another's traces.
         archs: the device of each trace by trace_id, None if it is not known.
         settings: the user's choices.
 
@@ -78,11 +84,12 @@ def op_perf(
     called = Called(
         found.name.codes,
         found.name.values,
-        _signature_rows(linked["signatures"], read_integers(ops, "signature_id").take(found.rows)),
+        rows_of_ids(linked["signatures"], read_integers(ops, "signature_id").take(found.rows)),
         element_bytes(found.bits),
     )
     results = formulas.results(called)
     results, forward = _with_forward(ops, found, called, formulas, results, linked["signatures"])
+    results = _with_compiled(found, formulas, results, _numbers_of(ops), linked["triton_kernels"])
     results = results.without(np.flatnonzero(found.has_graph), GRAPH_BELOW)
     return _table(ops, found, formulas, results, forward, _devices(ops, archs, settings))
 
@@ -144,14 +151,6 @@ def _numbers(words: Words, number: Mapping[str, int]) -> Ints:
     return of_word[words.codes]
 
 
-def _signature_rows(signatures: pa.Table, ids: Integers) -> Ints:
-    """Return the row of each signature id, -1 for NULL; equal ids mean equal inputs."""
-    known = read_integers(signatures, "signature_id").values
-    order = np.argsort(known, kind="stable")
-    found = pick(order, places(known[order], ids.values))
-    return np.where(ids.known, found, -1)
-
-
 def _with_forward(
     ops: pa.Table,
     found: _Ops,
@@ -171,20 +170,77 @@ def _with_forward(
     lacking = np.flatnonzero(is_backward & np.isnan(results.flops))
     if not len(lacking):
         return results, forward
-    for candidate in forward_candidates(ops, found.rows[lacking]):
+    numbers = read_integers(ops, "sequence_number").take(found.rows)
+    bearer = number_bearers(
+        found.name.values, found.name.codes, numbers.known & (numbers.values >= 0), found.parent
+    )[lacking]
+    lacking, bearer = lacking[bearer >= 0], bearer[bearer >= 0]
+    thread = read_words(ops, "thread").codes
+    is_open = np.zeros(len(found.rows), dtype=np.bool_)
+    for candidate in forward_candidates(ops, found.rows[lacking], found.rows[bearer]):
         open_, rows = lacking[candidate.backward], candidate.forward
         words = read_words(ops, "name").take(rows)
         ids = read_integers(ops, "signature_id").take(rows)
         calls = Called(
-            words.codes, words.values, _signature_rows(signatures, ids), called.element[open_]
+            words.codes, words.values, rows_of_ids(signatures, ids), called.element[open_]
         )
         names = [found.name.values[code] for code in found.name.codes[open_].tolist()]
         tried = formulas.backward_results(calls, names)
-        good = ~np.isnan(tried.flops) & (forward[open_] < 0)
-        taken = np.flatnonzero(good)
+        good = ~np.isnan(tried.flops)
+        taken = np.flatnonzero(good & (forward[open_] < 0))
         results = results.replaced(open_[taken], tried.take(taken))
         forward[open_[taken]] = rows[taken]
+        differs = (tried.flops != results.flops[open_]) | ~_equal(tried.bytes, results.bytes[open_])
+        is_open[open_[good & differs & (thread[rows] != thread[forward[open_]])]] = True
+    forward[is_open] = -1
+    results = results.without(np.flatnonzero(is_open), TWO_FORWARDS)
     return results, forward
+
+
+def _equal(first: Reals, second: Reals) -> NDArray[np.bool_]:
+    return (first == second) | (np.isnan(first) & np.isnan(second))
+
+
+def _with_compiled(
+    found: _Ops,
+    formulas: Formulas,
+    results: Results,
+    number: Mapping[str, int],
+    kernels: pa.Table,
+) -> Results:
+    """Give calls of compiled kernels, which have no formula, the work of `triton_kernels`."""
+    if not kernels.num_rows:
+        return results
+    trace = _numbers(read_words(kernels, "trace_id"), number)
+    key = trace * _EVENTS + read_integers(kernels, "event_id").values
+    place = places(found.key, key)
+    has_model = np.array([*map(formulas.has_model, found.name.values), False], dtype=np.bool_)
+    rows = np.flatnonzero(place >= 0)
+    rows = rows[~has_model[found.name.codes[place[rows]]]]
+    place = place[rows]
+    words = [read_words(kernels, name).take(rows) for name in ("compute_spec", "dtype", "why")]
+    sizes = [read_integers(kernels, name).take(rows) for name in ("xnumel", "rnumel")]
+    numbers = [numbered(np.where(size.known, size.values, -1))[0] for size in sizes]
+    columns = [Words(n.astype(np.int32), [""] * (int(n.max(initial=-1)) + 1)) for n in numbers]
+    spec, first = combination([*words, *columns])
+    specs = []
+    for row in first.tolist():
+        peak, dtype, why = (w.values[w.codes[row]] if w.codes[row] >= 0 else None for w in words)
+        unit, _, precision = (peak or "").partition("_")
+        x, r = (int(size.values[row]) for size in sizes)
+        params = json.dumps({"x": x, "r": r}) if sizes[0].known[row] else None
+        specs.append(Spec(unit, precision, dtype, params, why))
+    flops, moved = (_reals(kernels, name)[rows] for name in ("flops", "bytes"))
+    return results.replaced(place, Results(flops, moved, spec, specs))
+
+
+def _reals(table: pa.Table, name: str) -> Reals:
+    column = read_integers(table, name)
+    return np.where(column.known, column.values, np.nan)
+
+
+def _numbers_of(ops: pa.Table) -> dict[str, int]:
+    return _traces(ops)[1]
 
 
 def _table(
@@ -230,25 +286,25 @@ def _table(
         "step_id": read_integers(ops, "step_id").take(rows).arrow(),
         "params": _of_specs(results, [spec.params for spec in results.specs]).arrow(),
         "dtype": _of_specs(results, [spec.dtype for spec in results.specs]).arrow(),
-        "flops": _whole(results.flops),
-        "bytes": _whole(results.bytes),
-        "flops_per_byte": _real(intensity),
+        "flops": whole(results.flops),
+        "bytes": whole(results.bytes),
+        "flops_per_byte": real(intensity),
         "compute_spec": limit.spec.arrow(),
         "counted": own == shown,
         "carrier_id": carriers.arrow(),
         "kernel_count": kernels,
         "kernel_time_ns": time,
-        "tflops_s": _real(results.flops / timed / 1e3),
-        "tb_s": _real(results.bytes / timed / 1e3),
+        "tflops_s": real(results.flops / timed / 1e3),
+        "tb_s": real(results.bytes / timed / 1e3),
         "arch": spread(
             arch.astype(np.int32), [None if a is None else a.name for a in archs]
         ).arrow(),
-        "peak_tflops": _real(limit.peak_tflops),
-        "peak_tb_s": _real(limit.peak_tb_s),
-        "roofline_ns": _real(limit.roofline_ns),
-        "roofline_pct": _real(pct),
+        "peak_tflops": real(limit.peak_tflops),
+        "peak_tb_s": real(limit.peak_tb_s),
+        "roofline_ns": real(limit.roofline_ns),
+        "roofline_pct": real(pct),
         "bound": limit.bound.arrow(),
-        "why": _first_of(why, limit.why).arrow(),
+        "why": first_of(why, limit.why).arrow(),
         "note": _notes(pct, in_cache(results, arch, archs)).arrow(),
     }
     return pa.table([columns[name] for name in OP_PERF.names], schema=OP_PERF.schema)
@@ -264,24 +320,8 @@ def _of_specs(results: Results, words: list[str | None]) -> Words:
     return spread(results.spec.astype(np.int32), words)
 
 
-def _first_of(first: Words, second: Words) -> Words:
-    """Return the first words, the second where there is none."""
-    codes = np.where(first.codes >= 0, first.codes, second.codes + len(first.values))
-    codes = np.where((first.codes < 0) & (second.codes < 0), -1, codes)
-    return spread(codes.astype(np.int32), [*first.values, *second.values])
-
-
 def _notes(pct: Reals, is_cached: Mask) -> Words:
     with np.errstate(invalid="ignore"):
         over = pct > MOST_PCT
     code = np.where(over, np.where(is_cached, 0, 1), -1).astype(np.int32)
     return spread(code, [CACHED, BEYOND])
-
-
-def _whole(values: Reals) -> pa.Array:
-    unknown = np.isnan(values)
-    return pa.array(np.where(unknown, 0, values).astype(np.int64), pa.int64(), mask=unknown)
-
-
-def _real(values: Reals) -> pa.Array:
-    return pa.array(values, pa.float64(), mask=np.isnan(values))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tracehouse.analysis.columns import Codes, Ints, Mask, numbered
 from tracehouse.analysis.op_categories import OpCategories, plain_name
-from tracehouse.formulas.dtypes import DTYPES
+from tracehouse.formulas.dtypes import DTYPES, FIRST_TENSOR_TYPE
 from tracehouse.formulas.evaluate import evaluate
 from tracehouse.formulas.inputs import Inputs, read_inputs, unusable_rows
 from tracehouse.formulas.model import NO_PARAMETER, WHY, Model, Why
@@ -26,7 +26,7 @@ _FURTHER_FORWARD = {
     "mamba_ssd_bwd": "causal_conv1d",
     "binary_bwd": "unary",
 }
-_SIZES = 32  # more than the bytes of any element
+_SIZES = 64  # more than twice the bytes of any element: they come in halves
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def _is_forward(family: str, backward: str) -> bool:
 
 def _distinct(calls: Called) -> tuple[Called, Ints]:
     """Return the distinct calls, and for each call its place among them."""
-    size = np.where(np.isnan(calls.element), 0, calls.element).astype(np.int64)
+    size = np.where(np.isnan(calls.element), 0, 2 * calls.element).astype(np.int64)
     rows = int(calls.row.max(initial=-1)) + 2
     key = (calls.name.astype(np.int64) * rows + calls.row + 1) * _SIZES + size
     at, keys = numbered(key)
@@ -260,7 +260,7 @@ class _Collected:
             ):
                 dtype = DTYPES[code]
                 self._spec[row] = self._place(
-                    Spec(model.unit, dtype.precision, dtype.name or None, text, WHY[Why(why)])
+                    Spec(model.unit, dtype.precision, _type_name(code), text, WHY[Why(why)])
                 )
 
     def results(self, at: Ints) -> Results:
@@ -269,6 +269,11 @@ class _Collected:
 
     def _place(self, spec: Spec) -> int:
         return self._specs.setdefault(spec, len(self._specs))
+
+
+def _type_name(code: int) -> str | None:
+    """Return the name of a type of elements, None for no type and one that is not known."""
+    return DTYPES[code].name if code >= FIRST_TENSOR_TYPE else None
 
 
 def _parameter_texts(model: Model, parameters: NDArray[np.int64]) -> list[str | None]:

@@ -53,7 +53,8 @@ def limits(results: Results, bits: Ints, arch: Ints, archs: Sequence[Arch | None
         The roofline: the longer of the times that the FLOPs take at the peak and the bytes at the
         memory's bandwidth (perf_models A2). Work of no FLOPs, and vector work of a type without a
         peak such as integers, is bound by memory. A matrix product of a type without a peak has no
-        roofline, nor has what passes a link to the host or to other devices.
+        roofline, nor has what passes a link to the host or to other devices: all of the work, or
+        some where it only moves data.
     """
     spec = spread(*_specs(results.specs, results.spec, bits))
     peak = _looked_up(spec, arch, archs)
@@ -66,7 +67,7 @@ def limits(results: Results, bits: Ints, arch: Ints, archs: Sequence[Arch | None
         usable = ~computes | ~np.isnan(peak) | ~is_matrix
         is_compute = computes & (compute >= memory)
     linked = bits & (HOST | NETWORK)
-    is_local = (linked == 0) | (bits & MEMORY != 0)
+    is_local = (linked == 0) | ((bits & MEMORY != 0) & (results.flops > 0))
     known = ~np.isnan(memory) & ~np.isnan(results.flops) & usable & is_local & (results.bytes > 0)
     roofline = np.where(known, np.where(is_compute, compute, memory), np.nan)
     bound = spread(np.where(known, is_compute, -1).astype(np.int32), [MEMORY_BOUND, COMPUTE])

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from pathlib import Path
 
 import xxhash
 
 from tracehouse import __version__
-from tracehouse.analysis import op_categories
+from tracehouse.analysis import op_categories, step_grammars
 from tracehouse.analysis.op_categories import OpCategories
+from tracehouse.analysis.step_grammars import Grammars
 from tracehouse.formulas.arch import Arch
 from tracehouse.formulas.user import ModelFile, UserModel
+from tracehouse.serving.window import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +31,17 @@ class Settings:
 
     categories: rules that go before those of data/op_categories.csv. arch: peaks of the device,
     None to recognise it in each trace. models: formulas, of which a later file's goes before an
-    earlier one's.
+    earlier one's. inductor_cache: folder of the compiled kernels' files, None to look where
+    Inductor keeps it. step_patterns: regular expressions of annotations that are steps, tried
+    before the rules of data/step_grammars.csv. workload: the serving benchmark that was run.
     """
 
     categories: CategoryFile | None = None
     arch: Arch | None = None
     models: tuple[ModelFile, ...] = ()
+    inductor_cache: Path | None = None
+    step_patterns: tuple[str, ...] = ()
+    workload: Workload | None = None
 
     @property
     def rules(self) -> OpCategories:
@@ -41,6 +49,11 @@ class Settings:
         if self.categories is None:
             return op_categories.load()
         return _rules(self.categories)
+
+    @property
+    def grammars(self) -> Grammars:
+        """The rules for steps; UsageError if the user's cannot be used."""
+        return step_grammars.extended(self.step_patterns)
 
     @property
     def user_models(self) -> dict[str, UserModel]:
@@ -51,9 +64,17 @@ class Settings:
         return found
 
     @property
+    def model_texts(self) -> tuple[str, ...]:
+        """The texts of the user's formulas, wherever their files are."""
+        return tuple(file.text for file in self.models)
+
+    @property
     def digest(self) -> str:
         """A hash of all that changes the rows of a trace: the choices, and Tracehouse's version."""
-        words = [__version__, repr(self.categories), repr(self.arch), repr(self.models)]
+        texts = (None if self.categories is None else self.categories.text, self.model_texts)
+        words = [__version__, repr(texts), repr(self.arch)]
+        words.append(str(self.inductor_cache))
+        words += [repr(self.step_patterns), repr(self.workload)]
         return xxhash.xxh3_64("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()
 
 

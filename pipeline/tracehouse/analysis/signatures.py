@@ -11,7 +11,17 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from tracehouse.analysis.columns import Integers, Ints, Mask, Words, constant, numbered
+from tracehouse.analysis.columns import (
+    Integers,
+    Ints,
+    Mask,
+    Words,
+    combination,
+    constant,
+    pick,
+    places,
+    read_integers,
+)
 from tracehouse.schema import tables
 
 _ARG_NAMES = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
@@ -125,24 +135,12 @@ def with_extra_inputs(ids: Integers, table: pa.Table) -> Mask:
     return np.isin(ids.values, extra) & ids.known
 
 
-def _combination(columns: Sequence[Words]) -> tuple[Ints, Ints]:
-    """Number the distinct combinations of the columns' codes.
-
-    Returns each row's number (n,), and the first row of each number.
-    """
-    key = np.zeros(len(columns[0].codes), dtype=np.int64)
-    bound = 1
-    for column in columns:
-        size = len(column.values) + 1
-        if bound * size > 2**62:
-            key, distinct = numbered(key)
-            bound = len(distinct)
-        key = key * size + column.codes + 1
-        bound *= size
-    numbers, distinct = numbered(key)
-    first = np.empty(len(distinct), dtype=np.int64)
-    first[numbers[::-1]] = np.arange(len(key), dtype=np.int64)[::-1]
-    return numbers, first
+def rows_of_ids(signatures: pa.Table, ids: Integers) -> Ints:
+    """Return the row of each signature id, -1 for NULL; equal ids mean equal inputs."""
+    known = read_integers(signatures, "signature_id").values
+    order = np.argsort(known, kind="stable")
+    found = pick(order, places(known[order], ids.values))
+    return np.where(ids.known, found, -1)
 
 
 def signatures(columns: Sequence[Words], trace_id: str) -> tuple[Integers, pa.Table]:
@@ -152,7 +150,7 @@ def signatures(columns: Sequence[Words], trace_id: str) -> tuple[Integers, pa.Ta
     each op (NULL if none of the four was recorded) and the table `signatures`, in order of first
     use. Nothing raises: what cannot be parsed is NULL, and stands in `raw`.
     """
-    numbers, first = _combination(columns)
+    numbers, first = combination(columns)
     rows = np.stack([column.codes[first] for column in columns], axis=1)
     known: Mask = np.any(rows >= 0, axis=1)
     ids = np.zeros(len(first), dtype=np.int64)

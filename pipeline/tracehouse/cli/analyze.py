@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracehouse.cli.options import FAILED, format_option, reports_errors
+from tracehouse.cli.options import FAILED, format_option, reports_errors, serving_options
 from tracehouse.cli.output import beside, cell, check_words, duration, emit, printable
 
 if TYPE_CHECKING:
@@ -63,6 +63,14 @@ _MOST_NAMED = 10  # of the unfinished files
     multiple=True,
     help="Python file with formulas for further ops; may be given several times. It is run.",
 )
+@click.option(
+    "--inductor-cache-dir",
+    metavar="DIR",
+    help="Cache of torch.compile, for kernels whose launches do not tell their work; by default "
+    "$TORCHINDUCTOR_CACHE_DIR, ~/.cache/torchinductor or torchinductor_USER in the temporary "
+    "folder, the first that exists.",
+)
+@serving_options
 @format_option
 @reports_errors
 def analyze(
@@ -76,13 +84,19 @@ def analyze(
     categories: str | None,
     arch: str | None,
     models: tuple[str, ...],
+    inductor_cache_dir: str | None,
+    step_patterns: tuple[str, ...],
+    conc: int | None,
+    osl: int | None,
+    r: float | None,
+    num_prompts: int | None,
     fmt: str,
 ) -> None:
     """Analyse traces into a warehouse.
 
     PATHS are files, folders, globs or URLs. A file that did not change since the last run is not
-    read again, unless --categories, --arch or --models or their files did. Exits with 1 if some
-    files were rejected.
+    read again, unless --categories, --arch, --models or --inductor-cache-dir or their files did (of
+    the cache, its path), or an option on steps. Exits with 1 if some files were rejected.
 
     \b
     Example:
@@ -92,7 +106,17 @@ def analyze(
     from tracehouse.commands.results import failing_checks, result_rows
     from tracehouse.commands.settings import read_settings
 
-    settings = read_settings(categories=categories, arch=arch, models=models)
+    settings = read_settings(
+        categories=categories,
+        arch=arch,
+        models=models,
+        inductor_cache=inductor_cache_dir,
+        step_patterns=step_patterns,
+        conc=conc,
+        osl=osl,
+        r=r,
+        num_prompts=num_prompts,
+    )
 
     with _progress() as on_trace:
         report = command.analyze(

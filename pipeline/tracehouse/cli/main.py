@@ -9,10 +9,12 @@ from tracehouse.cli.analyze import analyze
 from tracehouse.cli.docs import docs
 from tracehouse.cli.doctor import doctor
 from tracehouse.cli.export import export
+from tracehouse.cli.plan import plan
 from tracehouse.cli.refresh import refresh
 from tracehouse.cli.schema import schema
 from tracehouse.cli.show import show
 from tracehouse.cli.sql import sql
+from tracehouse.cli.steps import steps
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -28,5 +30,5 @@ def main() -> None:
     """
 
 
-for _command in (analyze, show, sql, schema, refresh, doctor, export, docs):
+for _command in (analyze, show, sql, steps, schema, refresh, doctor, export, plan, docs):
     main.add_command(_command)

@@ -31,6 +31,29 @@ format_option = click.option(
 )
 
 
+_SERVING = (
+    click.option(
+        "--step-pattern",
+        "step_patterns",
+        metavar="REGEX",
+        multiple=True,
+        help="Annotations that are steps, e.g. 'iter(?P<iteration>\\d+) bs=(?P<r>\\d+)'; its named "
+        "groups become columns. May be given several times.",
+    ),
+    click.option("--conc", type=int, help="Requests that the benchmark let run at once."),
+    click.option("--osl", type=int, help="Its longest output, in tokens."),
+    click.option("--r", type=float, help="Its shortest output as a share of OSL, 0 to 1."),
+    click.option("--num-prompts", type=int, help="Its requests in all; 10 x CONC by default."),
+)
+
+
+def serving_options(command: Callable[P, R]) -> Callable[P, R]:
+    """Add the options on steps and on the benchmark that was run."""
+    for option in reversed(_SERVING):
+        command = option(command)
+    return command
+
+
 def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
     """Print an error and its hint; exit 2 for a usage error, 1 for any other and the system's.
 

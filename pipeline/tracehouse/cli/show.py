@@ -19,6 +19,8 @@ from tracehouse.cli.output import (
     printable,
 )
 from tracehouse.cli.show_roofline import write_rooflines
+from tracehouse.cli.show_triton import write_kernels, write_rows, write_walks
+from tracehouse.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +33,7 @@ _NAME_WIDTH = 72
 @click.command()
 @out_argument
 @click.argument("table", required=False)
+@click.option("--kernel", metavar="NAME", help="With triton: walk through the kernel of that name.")
 @click.option("--trace", help="Only traces whose id, path or file name starts so.")
 @click.option(
     "--limit",
@@ -41,20 +44,37 @@ _NAME_WIDTH = 72
 )
 @format_option
 @reports_errors
-def show(out: Path, table: str | None, trace: str | None, limit: int, fmt: str) -> None:
+def show(
+    out: Path, table: str | None, kernel: str | None, trace: str | None, limit: int, fmt: str
+) -> None:
     """Show where the GPU time went.
 
     For each trace in OUT its device time, the checks it fails, top ops and top kernels; or the rows
-    of TABLE. TABLE roofline is shown for people: how far each op is from the device's limit.
+    of TABLE. TABLE roofline is shown for people: how far each op is from the device's limit. So is
+    triton: what the kernels of torch.compile did; for machines it is triton_summary, and with
+    --kernel the rows of triton_kernels.
 
     \b
     Example:
         tracehouse show warehouse
         tracehouse show warehouse roofline
+        tracehouse show warehouse triton --kernel triton_poi_fused_add_0
         tracehouse show warehouse op_summary --trace run-0421 --format csv
     """
     from tracehouse.commands import show as command
 
+    if kernel is not None and table != "triton":
+        raise UsageError(
+            "--kernel goes with the table triton.", hint="show OUT triton --kernel NAME"
+        )
+    if table == "triton":
+        if fmt != "table":
+            write_rows(out, kernel, trace, limit, fmt)
+        elif kernel is None:
+            write_kernels(out, trace, limit)
+        else:
+            write_walks(out, kernel, trace, limit)
+        return
     if table == "roofline" and fmt == "table":
         write_rooflines(out, trace, limit)
         return

@@ -14,6 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tracehouse.analysis.kernel_cache import forget
 from tracehouse.analysis.settings import DEFAULT, Settings
 from tracehouse.commands.part import PartOutcome, PartTask, TraceResult, run_part
 from tracehouse.errors import TracehouseError, UsageError
@@ -90,6 +91,7 @@ def analyze(
     """
     started = time.monotonic()
     check_reader(reader)
+    forget()
     _check_out(out)
     found = discover(paths)
     unreadable = (SourceFile(path, 0, 0) for path in found.unreadable)

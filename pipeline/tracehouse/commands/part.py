@@ -22,6 +22,7 @@ from tracehouse.analysis.devices import device_of
 from tracehouse.analysis.link import link
 from tracehouse.analysis.settings import DEFAULT, Settings
 from tracehouse.analysis.summaries import summarise
+from tracehouse.analysis.triton_kernels import triton_kernels
 from tracehouse.errors import RejectedFile
 from tracehouse.findings import Findings
 from tracehouse.formulas.arch import Arch
@@ -32,7 +33,10 @@ from tracehouse.storage.manifest import FileEntry, TraceRef
 from tracehouse.storage.writer import PartWriter, StagedPart
 from tracehouse.vocab import Category, Status
 
-LINKED = ("ops", "signatures", "launches", "annotations", "kernels", "spans")
+LINKED = (
+    *("ops", "signatures", "launches", "annotations", "kernels", "spans"),
+    "triton_kernels",
+)
 _WORST_FIRST = (Status.REJECTED, Status.PARTIAL, Status.REPAIRED, Status.OK)
 _STATUS_OF = {
     "TRUNCATED": Status.PARTIAL,
@@ -190,8 +194,7 @@ class _Work:
     def _link(self, trace: ReadTrace) -> dict[str, pa.Table]:
         settings = self.task.settings
         arch = settings.arch or device_of(trace.envelope)
-        linked = link(trace.frame, trace.trace_id, findings=trace.findings, rules=settings.rules)
-        note_device(trace.findings, linked, arch, trace.about.devices)
+        linked = linked_tables(trace, arch, settings)
         self.archs[trace.trace_id] = arch
         return linked
 
@@ -353,6 +356,16 @@ def note_device(
     """Add UNKNOWN_DEVICE where there is GPU work of known inputs and no peaks to measure it by."""
     if arch is None and linked["kernels"].num_rows and linked["signatures"].num_rows:
         findings.add("UNKNOWN_DEVICE", example=", ".join(sorted(set(devices))) or None)
+
+
+def linked_tables(trace: ReadTrace, arch: Arch | None, settings: Settings) -> dict[str, pa.Table]:
+    """Make the tables LINKED of a trace; what is odd is added to its findings."""
+    findings = trace.findings
+    rules, grammars = settings.rules, settings.grammars
+    linked = link(trace.frame, trace.trace_id, findings=findings, rules=rules, grammars=grammars)
+    linked["triton_kernels"] = triton_kernels(linked, arch, settings, findings=findings)
+    note_device(findings, linked, arch, trace.about.devices)
+    return {name: linked[name] for name in LINKED}
 
 
 def trace_row(

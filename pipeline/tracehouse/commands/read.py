@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from tracehouse.analysis.devices import device_of
-from tracehouse.analysis.link import link
+from tracehouse.analysis.kernel_cache import forget
 from tracehouse.analysis.settings import DEFAULT, Settings
 from tracehouse.analysis.summaries import summarise
-from tracehouse.commands.part import issue_rows, note_device, trace_row
+from tracehouse.commands.part import issue_rows, linked_tables, trace_row
 from tracehouse.errors import RejectedFile, UsageError
 from tracehouse.findings import Findings
 from tracehouse.ingest.discover import discover
@@ -56,6 +56,7 @@ def read(
     traces.
     """
     check_reader(reader)
+    forget()
     discover([path])
     rows: list[pa.Table] = []
     findings = Findings()
@@ -86,8 +87,7 @@ def analysed(trace: ReadTrace, events: pa.Table, settings: Settings = DEFAULT) -
     """Link and summarise a trace that was read; `events` becomes its table of that name."""
     started = time.process_time()
     arch = settings.arch or device_of(trace.envelope)
-    linked = link(trace.frame, trace.trace_id, findings=trace.findings, rules=settings.rules)
-    note_device(trace.findings, linked, arch, trace.about.devices)
+    linked = linked_tables(trace, arch, settings)
     row = trace_row(trace, linked, trace.reader, time.process_time() - started)
     own = {
         "traces": pa.Table.from_pylist([row], TRACES.schema),

@@ -9,6 +9,7 @@ from tracehouse.analysis.settings import CategoryFile, Settings
 from tracehouse.errors import UsageError
 from tracehouse.formulas.arch import chosen
 from tracehouse.formulas.user import read_model_file
+from tracehouse.serving.window import Workload, workload
 
 
 def read_settings(
@@ -16,19 +17,54 @@ def read_settings(
     categories: str | None = None,
     arch: str | None = None,
     models: Sequence[str] = (),
+    inductor_cache: str | None = None,
+    step_patterns: Sequence[str] = (),
+    conc: int | None = None,
+    osl: int | None = None,
+    r: float | None = None,
+    num_prompts: int | None = None,
 ) -> Settings:
     """Read the files that a user names.
 
     `categories`: a CSV file of op categories. `arch`: name of a device, or a JSON file of its
-    peaks. `models`: Python files of formulas. UsageError says which of them cannot be used and why.
+    peaks. `models`: Python files of formulas. `inductor_cache`: folder of the files that
+    torch.compile made. `step_patterns`: regular expressions of annotations that are steps. `conc`,
+    `osl`, `r`, `num_prompts`: parameters of the serving benchmark. UsageError says which of them
+    cannot be used and why.
     """
     settings = Settings(
         categories=None if categories is None else _categories(categories),
         arch=None if arch is None else chosen(arch),
         models=tuple(read_model_file(path) for path in models),
+        inductor_cache=None if inductor_cache is None else _folder(inductor_cache),
+        step_patterns=tuple(step_patterns),
+        workload=_workload(conc, osl, r, num_prompts),
     )
-    _ = settings.rules  # so that a wrong row is told now
+    _ = settings.rules, settings.grammars  # so that a wrong row is told now
     return settings
+
+
+def _workload(
+    conc: int | None, osl: int | None, r: float | None, num_prompts: int | None
+) -> Workload | None:
+    given = [value is not None for value in (conc, osl, r)]
+    if conc is None or osl is None or r is None:
+        if any(given) or num_prompts is not None:
+            raise UsageError(
+                "a benchmark needs all of --conc, --osl and --r",
+                hint="give the three of them; --num-prompts is 10 x CONC by default",
+            )
+        return None
+    return workload(conc, osl, r, num_prompts)
+
+
+def _folder(path: str) -> Path:
+    folder = Path(path)
+    if not folder.is_dir():
+        raise UsageError(
+            f"there is no folder {path}", hint="give the Inductor cache, e.g. torchinductor_USER"
+        )
+    return folder.resolve()
 
 
 def _categories(path: str) -> CategoryFile:

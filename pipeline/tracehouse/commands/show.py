@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 import pyarrow as pa
 
 from tracehouse.errors import UsageError
-from tracehouse.warehouse.query import Warehouse
+from tracehouse.warehouse.query import TableDoc, Warehouse
 
 _TRACES = """
 SELECT
@@ -78,7 +78,7 @@ def trace_rows(out: Path, *, trace: str | None = None, limit: int = 0) -> Rows:
     at most, 0 for all. Timeline columns are as in `trace_timeline`, NULL where it has no row.
     """
     with Warehouse(out) as warehouse:
-        where, parameters = _restriction(warehouse, trace)
+        where, parameters = restriction(warehouse, trace)
         rows = warehouse.arrow(f"{_TRACES} {where} ORDER BY path, trace_id", parameters)
     return Rows(rows.slice(0, limit) if limit else rows, rows.num_rows)
 
@@ -102,7 +102,8 @@ def rooflines(out: Path, *, trace: str | None = None, limit: int = 0) -> list[Tr
     `trace` as in trace_rows.
     """
     with Warehouse(out) as warehouse:
-        where, parameters = _restriction(warehouse, trace)
+        _described(warehouse, "roofline")
+        where, parameters = restriction(warehouse, trace)
         query = f"SELECT trace_id FROM traces {where} ORDER BY path, trace_id"
         found = []
         for trace_id in warehouse.arrow(query, parameters)["trace_id"].to_pylist():
@@ -120,19 +121,27 @@ def table_rows(out: Path, name: str, *, trace: str | None = None, limit: int = 0
     UsageError where there is no such table, or `trace` is given and its rows belong to no trace.
     """
     with Warehouse(out) as warehouse:
-        described = {table.name: table for table in warehouse.describe()}
-        if name not in described:
-            raise UsageError(
-                f"There is no table {name!r}.", hint=f"There are: {', '.join(described)}"
-            )
-        if trace is not None and "trace_id" not in (c.name for c in described[name].columns):
+        described = _described(warehouse, name)
+        if trace is not None and "trace_id" not in (c.name for c in described.columns):
             raise UsageError(f"The rows of {name!r} belong to no trace.", hint="Leave --trace out.")
-        where, parameters = _restriction(warehouse, trace)
+        where, parameters = restriction(warehouse, trace)
         source = f'FROM "{name}" {where}'
         total = warehouse.arrow(f"SELECT count(*) AS rows {source}", parameters)
         first = f"LIMIT {limit:d}" if limit else ""
         rows = warehouse.arrow(f"SELECT * {source} {first}", parameters)
     return Rows(rows, total["rows"][0].as_py())
+
+
+def _described(warehouse: Warehouse, name: str) -> TableDoc:
+    """Return what table `name` is; UsageError where the warehouse has no such table."""
+    described = {table.name: table for table in warehouse.describe()}
+    if name not in described:
+        raise UsageError(
+            f"There is no table {name!r}.",
+            hint=f"There are: {', '.join(described)}; a warehouse of an earlier version gets the "
+            "others when it is analysed again",
+        )
+    return described[name]
 
 
 def top_lists(out: Path, trace_ids: Sequence[str], length: int) -> dict[str, TopLists]:
@@ -148,7 +157,7 @@ def top_lists(out: Path, trace_ids: Sequence[str], length: int) -> dict[str, Top
         }
 
 
-def _restriction(warehouse: Warehouse, trace: str | None) -> tuple[str, list[list[str]]]:
+def restriction(warehouse: Warehouse, trace: str | None) -> tuple[str, list[list[str]]]:
     """Return the WHERE clause that keeps the traces meant by `trace`, and its parameters."""
     if trace is None:
         return "", []

@@ -66,7 +66,7 @@ WITHOUT_FORMULA: dict[str, str] = {
             "triton_template",
             "triton_user",
         ),
-        "a compiled kernel: no formula yet",
+        "a compiled kernel: its work stands in triton_kernels, where it is known",
     ),
     "composite": "its parts have the models",
     "norm_other": "the type of what its kernel keeps is not documented",

@@ -113,7 +113,7 @@ def _run(path: str, text: str) -> Mapping[str, UserModel]:
     scope: dict[str, Any] = {"__name__": "tracehouse_user_models", "__file__": path}
     try:
         exec(compile(text, path, "exec"), scope)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(
             f"the models of {path} cannot be loaded: {type(error).__name__}: {error}",
             hint="correct the file; `pydoc tracehouse.formulas.user` shows how one looks",
@@ -133,7 +133,7 @@ def evaluated(function: UserModel, call: OpCall) -> tuple[OpWork, str | None]:
     """Return the work of a call, and why some of it is not known."""
     try:
         work = _checked(function(call))
-    except Exception as error:  # the user's code: one call without a result, never a lost trace
+    except (Exception, SystemExit) as error:  # the user's code costs one result, never a trace
         return OpWork(None, None, ""), f"the user's model failed: {type(error).__name__}: {error}"
     unknown = work.flops is None or work.bytes is None
     return work, "the user's model does not say" if unknown else None

@@ -49,6 +49,15 @@ ARG_TEXT_KEYS = {
     "input strides": "input_strides",
     "concrete inputs": "concrete_inputs",
     "collective name": "collective_name",
+    "kernel_name": "kernel_name",  # these and the next: what Triton's launcher says of a kernel
+    "kernel_hash": "kernel_hash",
+    "kernel_file": "kernel_file",
+    "kernel_kwargs": "kernel_kwargs",
+    "num_warps": "num_warps",
+    "num_stages": "num_stages",
+    "kernel_num_gb": "kernel_num_gb",
+    "kernel_flop": "kernel_flop",
+    "grid": "grid",  # of the launcher, and of the kernel on the GPU
 }
 
 NUMBER_COLUMNS = (

@@ -135,7 +135,11 @@ class ScanReader:
             numbers[column] = values, present
         codes = {}
         for i, column in enumerate(WORD_COLUMNS):
-            present = has & (1 << (scanner.WORD_BIT + i))
+            bit = 1 << (scanner.WORD_BIT + i)
+            if not anywhere & bit:
+                codes[column] = np.full(rows, -1, np.int32)
+                continue
+            present = has & bit
             found = np.where(present, column_of(scanner.CODES, i), -1).astype(np.int32)
             recoded = self._recoded.get(column)
             codes[column] = found if recoded is None else np.array([*recoded, -1], np.int32)[found]

@@ -98,7 +98,7 @@ HAS, ODDNESS, EVENT_START, EVENT_END, ARGS_END, EXTRA_END, NUMBERS = (
 )
 MOST_NUMBERS = 16
 CODES = NUMBERS + MOST_NUMBERS * CAPACITY
-MOST_WORDS = 12
+MOST_WORDS = 24
 RECORD_FIELDS = 7 + MOST_NUMBERS + MOST_WORDS - 1
 DURATION = 1  # the number column that may not be negative (fields.NUMBER_COLUMNS)
 # Bits of HAS: number column c is bit c, word column c is bit WORD_BIT + c.

@@ -160,9 +160,7 @@ OPS = Table(
             "-",
             "shapes, types, strides and values of the inputs; NULL if none recorded",
         ),
-        Column(
-            "step_id", INT, "-", "event_id of the innermost step annotation this call starts in"
-        ),
+        Column("step_id", INT, "-", "innermost step that this call starts in, as in `steps`"),
         _TS,
         Column("dur_ns", INT, "ns", "host time of the call, children included"),
         Column(
@@ -242,7 +240,7 @@ LAUNCHES = Table(
         Column("dur_ns", INT, "ns", "host time of the call"),
         Column("correlation", INT, "-", "correlation id"),
         Column("op_id", INT, "-", "event_id of the nearest enclosing op call; NULL if none"),
-        Column("step_id", INT, "-", "event_id of the innermost step annotation the call starts in"),
+        Column("step_id", INT, "-", "innermost step that the call starts in, as in `steps`"),
         Column("kernel_count", INT, "-", "GPU activities it started"),
         Column("kernel_time_ns", INT, "ns", "union of their intervals"),
         Column("is_graph", FLAG, "-", "whether it launched a graph"),
@@ -277,8 +275,96 @@ ANNOTATIONS = Table(
             "-",
             "event_id of the annotation around it on the same thread or stream",
         ),
-        Column("role", WORD, "-", "step, or other"),
-        Column("why", WORD, "-", "the rule that gave the role"),
+        Column(
+            "role",
+            WORD,
+            "-",
+            "step; sub-step, work of a draft model within one; dummy, a run without requests; "
+            "capture, of a graph; or other",
+        ),
+        Column(
+            "why",
+            WORD,
+            "-",
+            "the rule of data/step_grammars.csv that gave the role; or nested, in another step; "
+            "duplicate, of one that another thread or stream has; holds_steps; in_dummy; "
+            "in_capture; NULL where no rule fits",
+        ),
+        Column(
+            "step_id",
+            INT,
+            "-",
+            "the step that it is or belongs to, as in `steps`; for the GPU side that of its CPU "
+            "side; NULL if none",
+        ),
+        Column("rule", WORD, "-", "the rule that its name fits, whatever its role; NULL if none"),
+        Column(
+            "fields",
+            WORD,
+            "-",
+            "what the numbers in its name are, a word each: r requests, c_ context, g_ generation, "
+            "t_ both, sq query and sk key tokens; `-` where the rule does not say",
+        ),
+        Column(
+            "numbers",
+            pa.list_(INT),
+            "-",
+            "the numbers in its name, in order; NULL in it where one has more than 18 digits",
+        ),
+        Column("kernel_count", INT, "-", "GPU activities of the step; NULL but for the role step"),
+        Column("kernel_time_ns", INT, "ns", "union of their intervals; NULL but for the role step"),
+    ),
+)
+
+STEADY_STATE = Table(
+    "steady_state",
+    "Where serving is steady: runs of steps in which nearly as many requests run as in the fullest "
+    "ones, what is before and after them, and what the benchmark's parameters say, if given.",
+    ("trace_id", "region_id"),
+    (
+        _TRACE,
+        _key("region_id", INT, "0, 1, 2 … within the trace"),
+        Column(
+            "kind",
+            WORD,
+            "-",
+            "mixed, decode or prefill: a steady run by what is in it; of a mixed one also the "
+            "longest run of decode steps and of steps with prefill; ramp_up, ramp_down; "
+            "completion: steps in which a group of requests ends",
+        ),
+        Column(
+            "rule",
+            WORD,
+            "-",
+            "found, in the numbers of requests; or analytic, from --conc, --osl and --r",
+        ),
+        Column("first_step", INT, "-", "first step, as in `steps`"),
+        Column("last_step", INT, "-", "last step: it belongs to the region"),
+        Column("steps", INT, "-", "steps of its process from the first to the last"),
+        Column("concurrency", INT, "-", "requests that run: the level that its steps are near"),
+        Column(
+            "fallback",
+            FLAG,
+            "-",
+            "whether no steady run was found: it is the middle third, or all behind the ramp-up",
+        ),
+        Column("process", WORD, "-", "process whose steps they are; NULL if only the GPU has them"),
+    ),
+)
+
+STEP_GRAMMARS = Table(
+    "step_grammars",
+    "The rules that tell which annotations are steps. They are not stored: views read them.",
+    ("rule",),
+    (
+        Column("place", INT, "-", "order in which they are tried", nullable=False),
+        Column("framework", WORD, "-", "framework that writes so; NULL where several do"),
+        Column("rule", WORD, "-", "its name", nullable=False),
+        Column("role", WORD, "-", "role of what fits"),
+        Column("phase", WORD, "-", "phase of such steps; NULL where the counts say it"),
+        Column("traits", WORD, "-", "words on how to read such steps"),
+        Column("names", WORD, "-", "what keys of its pairs mean"),
+        Column("pattern", WORD, "-", "the regular expression that a whole annotation fits"),
     ),
 )
 
@@ -325,9 +411,7 @@ KERNELS = Table(
             "event_id of the call that launched it; NULL if none was recorded",
         ),
         Column("op_id", INT, "-", "event_id of the nearest op call around the launch"),
-        Column(
-            "step_id", INT, "-", "event_id of the innermost step annotation its launch starts in"
-        ),
+        Column("step_id", INT, "-", "innermost step that its launch starts in, as in `steps`"),
         Column("graph", FLAG, "-", "whether a graph launch started it"),
         Column("graph_id", INT, "-", "the graph, where recorded and not 0"),
         Column("graph_node_id", INT, "-", "node of the graph, where recorded and not 0"),
@@ -440,7 +524,7 @@ OP_PERF = Table(
             "-",
             "event_id of the forward call whose inputs were used, for a backward call without any",
         ),
-        Column("step_id", INT, "-", "event_id of the innermost step annotation it starts in"),
+        Column("step_id", INT, "-", "innermost step that it starts in, as in `steps`"),
         Column("params", WORD, "-", "what the formula took from the inputs, as JSON; e.g. M, N, K"),
         Column("dtype", WORD, "-", "type of element that the peak is taken of"),
         Column(
@@ -497,6 +581,136 @@ OP_PERF = Table(
     ),
 )
 
+SIZES = pa.struct([pa.field(name, INT) for name in ("z", "y", "x", "r0", "r1")])
+
+TRITON_KERNELS = Table(
+    "triton_kernels",
+    "Calls of kernels that torch.compile generated, or that were written in Triton by hand: what "
+    "they fused, how many elements they ran over, what they did and how long it took.",
+    ("trace_id", "event_id"),
+    (
+        _TRACE,
+        _key("event_id", INT, "the op call, as in `ops`"),
+        Column("name", WORD, "-", "name of the kernel"),
+        Column(
+            "kind",
+            WORD,
+            "-",
+            "poi pointwise, red reduction, per persistent reduction, tem template, for foreach, "
+            "spl split scan, unk not told by the name, user not generated by torch.compile",
+        ),
+        Column("signature_id", INT, "-", "its inputs, as in `signatures`; NULL if none recorded"),
+        Column(
+            "aten_ops", pa.list_(TEXT), "-", "ops that it fused, each once; NULL if no name tells"
+        ),
+        Column(
+            "ops_unknown",
+            pa.list_(TEXT),
+            "-",
+            "parts of its name that are no known op; NULL if none",
+        ),
+        Column("xnumel", INT, "-", "product of the dimensions that are kept; NULL if unknown"),
+        Column("rnumel", INT, "-", "product of the dimensions that are reduced; 1 if none is"),
+        Column("dims", SIZES, "-", "the dimensions, slowest first; NULL where there is none"),
+        Column("elements", INT, "-", "xnumel * rnumel"),
+        Column(
+            "sizes",
+            WORD,
+            "-",
+            "where the dimensions come from: args; assumed, args whose number is a guess; cache; "
+            "or hints, the cache's, rounded up to powers of two",
+        ),
+        Column(
+            "flops",
+            INT,
+            "flops",
+            "best known: Inductor's own count, or the FLOPs per element of the ops times elements; "
+            "NULL if unknown",
+        ),
+        Column(
+            "flops_is_partial",
+            FLAG,
+            "-",
+            "whether flops is a lower bound, as the work of a part of the name is not known",
+        ),
+        Column("bytes", INT, "bytes", "best known memory traffic, see bytes_basis"),
+        Column(
+            "bytes_min", INT, "bytes", "the least it can be; below bytes where in_place is unknown"
+        ),
+        Column(
+            "bytes_basis",
+            WORD,
+            "-",
+            "num_gb, Inductor's own count; cache_roles, what the cached kernel does with each "
+            "pointer; trace_capped, shapes up to xnumel * rnumel elements each; compat, the same "
+            "and the published formula's further write, where it cannot be told from the trace "
+            "whether the kernel writes in place; model, the formula of its op",
+        ),
+        Column(
+            "in_place",
+            WORD,
+            "-",
+            "whether a pointwise kernel reads and writes its first tensor: yes, no, written_only, "
+            "or unknown",
+        ),
+        Column("flops_seed", INT, "flops", "by the published formula to the letter"),
+        Column("bytes_seed", INT, "bytes", "by the published formula to the letter"),
+        Column("kernel_count", INT, "-", "GPU activities that it launched"),
+        Column("kernel_time_ns", INT, "ns", "union of their intervals; NULL if it launched none"),
+        Column("flops_per_byte", REAL, "flops/byte", "arithmetic intensity"),
+        Column("tflops_s", REAL, "TFLOPS/s", "flops / kernel_time_ns, decimal"),
+        Column("tb_s", REAL, "TB/s", "bytes / kernel_time_ns, decimal"),
+        Column("data_moved_mib", REAL, "MiB", "bytes / 2^20"),
+        Column(
+            "dtype", WORD, "-", "type of its first tensor; of its widest floats if that is none"
+        ),
+        Column("compute_spec", WORD, "-", "the peak that bounds it, e.g. vector_bf16"),
+        Column("arch", WORD, "-", "device whose peaks are used; NULL if it is not known"),
+        Column("roofline_ns", REAL, "ns", "least time on the device, as in `op_perf`"),
+        Column("roofline_pct", REAL, "pct", "roofline_ns / kernel_time_ns: 100 is at the limit"),
+        Column("bound", WORD, "-", "compute or memory: what bounds it"),
+        Column(
+            "source",
+            WORD,
+            "-",
+            "what the numbers come from: v2, the args of the call; v1, the Inductor cache; "
+            "kernel_num_gb, the args and Inductor's own count of bytes; model, the formula of "
+            "its op",
+        ),
+        Column(
+            "check",
+            WORD,
+            "-",
+            "whether the grid bears the dimensions out: grid_ok, grid_mismatch, or none",
+        ),
+        Column("why", WORD, "-", "why flops, bytes or the roofline are NULL"),
+        Column("kernel_hash", WORD, "-", "hash of the kernel's file in the Inductor cache"),
+        Column("num_warps", INT, "-", "warps of a block"),
+        Column("num_stages", INT, "-", "stages of its pipeline"),
+    ),
+)
+
+COMPILED_CALLS = Table(
+    "compiled_calls",
+    "What the launcher says of a compiled kernel, as text. It is not stored: triton_kernels is "
+    "made of it.",
+    ("trace_id", "event_id"),
+    (
+        _TRACE,
+        _EVENT,
+        Column("kernel_name", WORD, "-", "args.kernel_name, there from 2.9 on"),
+        Column("kernel_hash", WORD, "-", "args.kernel_hash"),
+        Column("kernel_file", WORD, "-", "args.kernel_file"),
+        Column("kernel_kwargs", WORD, "-", "args.kernel_kwargs: sizes of blocks"),
+        Column("num_warps", WORD, "-", "args.num_warps"),
+        Column("num_stages", WORD, "-", "args.num_stages"),
+        Column("kernel_num_gb", WORD, "-", "args.kernel_num_gb: Inductor's count of bytes"),
+        Column("kernel_flop", WORD, "-", "args.kernel_flop: Inductor's count of FLOPs"),
+        Column("grid", WORD, "-", "args.grid of the call, up to 2.6"),
+        Column("gpu_grid", WORD, "-", "args.grid of the first kernel that it launched"),
+    ),
+)
+
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
@@ -510,13 +724,26 @@ TABLES: dict[str, Table] = {
         KERNELS,
         SPANS,
         OP_PERF,
+        TRITON_KERNELS,
+        STEADY_STATE,
     )
 }
 
 # What the linker needs of an event beside its stored columns, as compact JSON text: the inputs of
-# an op, and args.Collective name.
+# an op, args.Collective name, and what Triton's launcher says of a kernel.
 SIGNATURE_TEXTS = ("input_dims", "input_types", "input_strides", "concrete_inputs")
-FRAME_TEXTS = (*SIGNATURE_TEXTS, "collective_name")
+LAUNCHER_TEXTS = (
+    "kernel_name",
+    "kernel_hash",
+    "kernel_file",
+    "kernel_kwargs",
+    "num_warps",
+    "num_stages",
+    "kernel_num_gb",
+    "kernel_flop",
+    "grid",
+)
+FRAME_TEXTS = (*SIGNATURE_TEXTS, "collective_name", *LAUNCHER_TEXTS)
 
 FRAME_COLUMNS = (
     "event_id",

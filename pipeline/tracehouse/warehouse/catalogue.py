@@ -31,8 +31,12 @@ _TRACE_PATH = (
     ViewColumn("label", "VARCHAR", "-", "label of that file: it groups runs of the same job"),
 )
 
-_COPIED = {"traces": "path, trace_id", "issues": "trace_id, code"}
-_STAYS_IN_LAKE = frozenset({"idle_gaps"})
+_COPIED = {
+    "traces": "path, trace_id",
+    "issues": "trace_id, code",
+    "steady_state": "trace_id, region_id",
+}
+_STAYS_IN_LAKE = frozenset({"idle_gaps", "steps", "steady_steps"})
 # What only the whole archive can tell: views of sql/warehouse whose rows a table gets beside those
 # of the lake, from tables that are filled before it.
 ADDED_ROWS = {"checks": "_rank_checks", "issues": "_rank_issues"}
@@ -94,6 +98,9 @@ def _duckdb_type(arrow: pa.DataType) -> str:
     """Name the DuckDB type that holds an Arrow type; words become plain text."""
     if pa.types.is_list(arrow):
         return f"{_duckdb_type(arrow.value_type)}[]"
+    if pa.types.is_struct(arrow):
+        fields = ", ".join(f"{field.name} {_duckdb_type(field.type)}" for field in arrow)
+        return f"STRUCT({fields})"
     if pa.types.is_dictionary(arrow):
         return _duckdb_type(arrow.value_type)
     if pa.types.is_timestamp(arrow):

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tracehouse.analysis.forward_calls import forward_candidates
+from tracehouse.analysis.forward_calls import forward_candidates, number_bearers
 from tracehouse.schema.tables import OPS
 
 
@@ -31,7 +31,7 @@ def ops(*rows):
 
 def candidates(table, *backward):
     found = [[] for _ in backward]
-    for candidate in forward_candidates(table, np.array(backward)):
+    for candidate in forward_candidates(table, np.array(backward), np.array(backward)):
         for place, row in zip(candidate.backward, candidate.forward, strict=True):
             found[place].append(int(row))
     return found
@@ -66,3 +66,33 @@ def test_many_calls_of_one_number_are_bounded():
     rows = [(7, "1", i, 1) for i in range(100)]
     (found,) = candidates(ops(*rows, (7, "2", 1000, 40)), 100)
     assert found == [99, 98, 97, 96, 95, 94, 93, 92]
+
+
+@pytest.mark.parametrize(
+    ("calls", "bearer"),
+    [
+        # name, has a number, parent; of the last one
+        ([("autograd::engine::evaluate_function: X", 1, -1), ("X", 1, 0), ("aten::x", 0, 1)], 0),
+        ([("autograd::engine::evaluate_function: X", 1, -1), ("X", 1, 0), ("aten::x", 1, 1)], 0),
+        ([("CompiledFunctionBackward", 1, -1), ("aten::x", 0, 0)], 0),
+        ([("aten::x", 1, -1)], 0),
+        ([("aten::x", 0, -1)], -1),
+        (
+            [
+                ("autograd::engine::evaluate_function: Checkpoint", 1, -1),
+                ("autograd::engine::evaluate_function: X", 1, 0),
+                ("aten::x", 0, 1),
+            ],
+            1,
+        ),
+    ],
+)
+def test_the_node_bears_the_number(calls, bearer):
+    names = [name for name, _, _ in calls]
+    found = number_bearers(
+        names,
+        np.arange(len(calls)),
+        np.array([bool(has) for _, has, _ in calls]),
+        np.array([parent for _, _, parent in calls]),
+    )
+    assert found[-1] == bearer

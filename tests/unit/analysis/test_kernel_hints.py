@@ -27,6 +27,12 @@ def bits(name, category="kernel", kind="compute"):
          "BinaryOpListAlphaFunctor<float, 2, 2, 0>, std::plus<float>, float>(x)", 4),
         (f"{NATIVE}multi_tensor_apply_kernel<TensorListMetadata<1>, UnaryOpFunctor<c10::BFloat16, "
          "1, 1, 0>, std::negate<float> >(x)", 2),
+        (f"{NATIVE}multi_tensor_apply_kernel<{NATIVE[5:]}TensorListMetadata<2>, {NATIVE[5:]}"
+         "CopyFunctor<int, long, 2, 1, 1>, at::native::Copy<int, long> >(x)", 6),  # 4 and 8
+        (f"{NATIVE}multi_tensor_apply_kernel<TensorListMetadata<2>, CopyFunctor<c10::Half, "
+         "c10::BFloat16, 2, 1, 1>, Copy<c10::Half, c10::BFloat16> >(x)", 2),
+        (f"{NATIVE}multi_tensor_apply_kernel<TensorListMetadata<2>, CopyFunctor<float, my::Type, "
+         "2, 1, 1>, Copy<float, my::Type> >(x)", None),
         ("triton_poi_fused_add_0", None),
         ("Cijk_Ailk_Bljk_BBS_BH_MT64x64x64", None),
     ],

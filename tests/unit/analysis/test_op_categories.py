@@ -5,7 +5,8 @@ import csv
 import pytest
 
 from tracehouse import resources
-from tracehouse.analysis.op_categories import load, parse
+from tracehouse.analysis.op_categories import extended, load, parse
+from tracehouse.errors import UsageError
 
 
 @pytest.fixture(scope="module")
@@ -51,3 +52,24 @@ def test_exact_rows_are_sorted_and_distinct(rows):
 def test_every_row_is_whole(rows):
     assert {row["match"] for row in rows} == {"exact", "prefix", "regex"}
     assert all(row["pattern"] and row["category"] and row["family"] for row in rows)
+
+
+def test_a_new_category_alone_keeps_the_family():
+    rows = (
+        "aten::mm,exact,mine,\naten::bm,prefix,mine,\nmy::op,exact,mine,\naten::mv,exact,mine,x\n"
+    )
+    rules = extended(f"pattern,match,category,family\n{rows}", "my.csv")
+    names = ("aten::mm", "aten::bmm", "my::op", "aten::mv", "aten::addmm")
+    assert [rules.category(name) for name in names] == ["mine"] * 4 + ["GEMM"]
+    assert [rules.family(name) for name in names] == ["gemm", "gemm_batched", "none", "x", "gemm"]
+
+
+def test_the_first_of_two_rows_for_a_name():
+    rows = "my::op,exact,first,\nmy::op,exact,second,\n"
+    rules = extended(f"pattern,match,category,family\n{rows}", "my.csv")
+    assert rules.category("my::op") == "first"
+
+
+def test_a_field_beyond_the_limit_is_told():
+    with pytest.raises(UsageError, match=r"my\.csv is no CSV file"):
+        extended(f"pattern,match,category,family\n{'a' * 200_000},exact,x,\n", "my.csv")

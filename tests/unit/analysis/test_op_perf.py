@@ -211,6 +211,51 @@ def test_backward_from_its_forward_call(perf):
     assert (orphan["flops"], orphan["forward_id"]) == (None, None)
 
 
+def convolution(channels):
+    return {
+        "Input Dims": [[2, 3, 8, 8], [channels, 3, 3, 3], [], [], [], [], [], [], []],
+        "Input type": ["float"] * 2
+        + [""]
+        + ["ScalarList"] * 3
+        + ["Scalar", "ScalarList", "Scalar"],
+        "Concrete Inputs": ["", "", "", "[1, 1]", "[0, 0]", "[1, 1]", "False", "[0, 0]", "1"],
+        "Sequence number": 5,
+    }
+
+
+def with_backward(drawn):
+    """Draw a backward as the engine runs it: the nodes have the number, the op inside has none."""
+    node = {"Sequence number": 5, "Fwd thread id": 1}
+    return (
+        drawn.op("autograd::engine::evaluate_function: ConvolutionBackward0", 50, 30, **node)
+        .op("ConvolutionBackward0", 51, 28, **node)
+        .op("aten::convolution_backward", 52, 20)
+        .launch(53, 1, correlation=1)
+        .kernel("dgrad", 60, 10, correlation=1)
+    )
+
+
+def test_the_node_around_a_backward_op_has_its_number(perf):
+    drawn = Trace().op("aten::convolution", 0, 10, thread=2, **convolution(4))
+    rows, _ = perf(with_backward(drawn))
+    # outputs 2·4·6·6 = 288 of 27 products each, for dx and for dw
+    assert rows[3]["flops"] == 2 * 2 * 288 * 27 == 31104
+    assert (rows[3]["forward_id"], rows[3]["why"]) == (0, None)
+
+
+@pytest.mark.parametrize(("other", "flops"), [(8, None), (4, 31104)])
+def test_forward_calls_of_two_threads_must_agree(perf, other, flops):
+    """Each thread counts by itself: which one the number is of is not known."""
+    drawn = Trace().op("aten::convolution", 0, 10, thread=2, **convolution(4))
+    rows, _ = perf(
+        with_backward(drawn.op("aten::convolution", 20, 9, thread=3, **convolution(other)))
+    )
+    assert rows[4]["flops"] == flops
+    if flops is None:
+        assert rows[4]["forward_id"] is None
+        assert rows[4]["why"].startswith("calls of several threads")
+
+
 def test_copies_to_the_host_have_no_roofline_in_memory(perf):
     rows, _ = perf(
         Trace()
@@ -226,6 +271,28 @@ def test_copies_to_the_host_have_no_roofline_in_memory(perf):
     assert (rows[0]["flops"], rows[0]["bytes"]) == (0, 8192)
     assert rows[0]["roofline_ns"] is None
     assert rows[0]["why"].startswith("a copy to or from the host")
+
+
+def test_a_copy_that_passes_a_link_in_part_has_no_roofline_in_memory(perf):
+    """A copy of a view to the host: gathered on the device first, then sent."""
+    copy = {"Input Dims": [[1024], [1024], []], "Input type": ["float", "float", "Scalar"]}
+    rows, _ = perf(
+        Trace()
+        .op("aten::copy_", 0, 50, **copy)
+        .launch(5, 4, correlation=1)
+        .launch(15, 4, correlation=2, name="cudaMemcpyAsync")
+        .kernel("gather", 60, 5, correlation=1)
+        .memcpy(70, 50, kind="DtoH (Device -> Pageable)", correlation=2)
+        .op("c10d::_allgather_base_", 200, 50, **{"Input Dims": [[8192], [1024]]}
+            | {"Input type": ["float", "float"]})
+        .launch(205, 4, correlation=3)
+        .launch(215, 4, correlation=4)
+        .kernel("copy", 260, 5, correlation=3)
+        .kernel("ncclDevKernel_AllGather_RING_LL", 270, 50, correlation=4)
+    )  # fmt: skip
+    assert [row["roofline_ns"] for row in rows.values()] == [None, None]
+    assert rows[0]["why"].startswith("a copy to or from the host")
+    assert list(rows.values())[1]["why"].startswith("communication")
 
 
 def test_above_the_roofline_is_explained(perf):

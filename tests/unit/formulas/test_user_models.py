@@ -106,6 +106,7 @@ def test_nan_is_unknown(tmp_path, model_file):
     [
         ("def broken(:", "cannot be loaded: SyntaxError"),
         ("1 / 0", "cannot be loaded: ZeroDivisionError"),
+        ("import sys; sys.exit(0)", "cannot be loaded: SystemExit"),
         ("X = 1", "has no dictionary MODELS"),
         ("MODELS = {'a': 1}", "has no dictionary MODELS"),
     ],

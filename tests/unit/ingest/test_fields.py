@@ -15,7 +15,8 @@ def test_an_ordinary_event_leaves_nothing_over():
         '{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":10.5,"dur":2,'
         '"args":{"External id":3,"stream":7,"grid":[1,1,1]}}'
     )
-    assert made.words == {"ph": "X", "cat": "kernel", "name": "gemm", "pid": "0", "tid": "7"}
+    words = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": "0", "tid": "7"}
+    assert made.words == words | {"grid": "[1,1,1]"}
     assert made.numbers == {"ts_ns": 10_500, "dur_ns": 2_000, "external_id": 3, "stream": 7}
     assert made.args == '{"External id":3,"stream":7,"grid":[1,1,1]}'
     assert made.extra is None
