@@ -34,6 +34,7 @@
 --   t_sqsq          BIGINT   -   Σ query² of all requests
 --   t_sqsk          BIGINT   -   Σ query · key of all requests
 --   graph_size      BIGINT   -   batch that the graph is padded to
+--   detail          INTEGER  -   how much it says: 4 sums of products, 0 nothing
 -- notes:
 --   NULL is what the annotation does not say. It follows: what a phase has no requests for is 0;
 --   of one request Σq² = (Σq)² and Σqk = Σq · Σk; where each has one token Σq² = Σq and Σqk = Σk;
@@ -91,141 +92,47 @@ WITH
     ),
     counted AS (
         SELECT
-            trace_id,
-            event_id,
-            step_id,
-            is_step,
-            name,
-            framework,
-            is_shared,
-            is_generic,
-            side,
-            process,
-            ts_ns,
-            dur_ns,
-            kernel_count,
-            kernel_time_ns,
-            phase,
-            is_bounds,
-            is_one_each,
-            r,
-            CASE
-                WHEN phase = 'idle' THEN 0
-                WHEN r_c IS NOT NULL THEN r_c
-                WHEN phase = 'decode' THEN 0
-                WHEN phase = 'prefill' AND r_g IS NULL THEN r
-                WHEN r >= r_g THEN r - r_g
-            END AS r_c,
-            CASE
-                WHEN phase = 'idle' THEN 0
-                WHEN r_g IS NOT NULL THEN r_g
-                WHEN phase = 'prefill' THEN 0
-                WHEN phase = 'decode' AND r_c IS NULL THEN r
-                WHEN r >= r_c THEN r - r_c
-            END AS r_g,
-            c_sq,
-            c_sk,
-            c_sqsq,
-            c_sqsk,
-            g_sq,
-            g_sk,
-            g_sqsq,
-            g_sqsk,
-            t,
-            t_sk,
-            t_sqsq,
-            t_sqsk,
-            coalesce(spec, 0) AS spec,
-            graph_size,
-            ctx
+            said.* REPLACE (
+                CASE
+                    WHEN phase = 'idle' THEN 0
+                    WHEN r_c IS NOT NULL THEN r_c
+                    WHEN phase = 'decode' THEN 0
+                    WHEN phase = 'prefill' AND r_g IS NULL THEN r
+                    WHEN r >= r_g THEN r - r_g
+                END AS r_c,
+                CASE
+                    WHEN phase = 'idle' THEN 0
+                    WHEN r_g IS NOT NULL THEN r_g
+                    WHEN phase = 'prefill' THEN 0
+                    WHEN phase = 'decode' AND r_c IS NULL THEN r
+                    WHEN r >= r_c THEN r - r_c
+                END AS r_g,
+                coalesce(spec, 0) AS spec
+            )
         FROM said
     ),
     kinds AS (
         SELECT
-            trace_id,
-            event_id,
-            step_id,
-            is_step,
-            name,
-            framework,
-            is_shared,
-            is_generic,
-            side,
-            process,
-            ts_ns,
-            dur_ns,
-            kernel_count,
-            kernel_time_ns,
-            phase,
-            is_one_each,
-            r,
-            r_c,
-            r_g,
-            c_sq,
-            c_sk,
-            c_sqsq,
-            c_sqsk,
-            g_sq,
-            g_sk,
-            g_sqsq,
-            g_sqsk,
-            t,
-            t_sk,
-            t_sqsq,
-            t_sqsk,
-            spec,
-            graph_size,
-            ctx,
+            counted.*,
             r_c = 0 AND (NOT is_bounds OR r_g = 0) AS has_no_c,
             r_g = 0 AND (NOT is_bounds OR r_c = 0) AS has_no_g
         FROM counted
     ),
     tokens AS (
         SELECT
-            trace_id,
-            event_id,
-            step_id,
-            is_step,
-            name,
-            framework,
-            is_shared,
-            is_generic,
-            side,
-            process,
-            ts_ns,
-            dur_ns,
-            kernel_count,
-            kernel_time_ns,
-            phase,
-            r,
-            r_c,
-            r_g,
-            CASE
-                WHEN c_sq IS NOT NULL THEN c_sq
-                WHEN has_no_c THEN 0
-                WHEN has_no_g THEN t
-            END AS c_sq,
-            CASE
-                WHEN g_sq IS NOT NULL THEN g_sq
-                WHEN has_no_g THEN 0
-                WHEN has_no_c AND t IS NOT NULL THEN t
-                WHEN is_one_each THEN TRY_CAST(CAST(r_g AS HUGEINT) * (1 + spec) AS BIGINT)
-            END AS g_sq,
-            c_sk,
-            c_sqsq,
-            c_sqsk,
-            g_sk,
-            g_sqsq,
-            g_sqsk,
-            t,
-            t_sk,
-            t_sqsq,
-            t_sqsk,
-            spec,
-            graph_size,
-            ctx,
-            has_no_c,
-            has_no_g,
+            kinds.* REPLACE (
+                CASE
+                    WHEN c_sq IS NOT NULL THEN c_sq
+                    WHEN has_no_c THEN 0
+                    WHEN has_no_g THEN t
+                END AS c_sq,
+                CASE
+                    WHEN g_sq IS NOT NULL THEN g_sq
+                    WHEN has_no_g THEN 0
+                    WHEN has_no_c AND t IS NOT NULL THEN t
+                    WHEN is_one_each THEN TRY_CAST(CAST(r_g AS HUGEINT) * (1 + spec) AS BIGINT)
+                END AS g_sq
+            ),
             g_sq IS NULL AND is_one_each AND NOT (has_no_c AND t IS NOT NULL)
                 AS is_assumed,
             c_sq IS NULL AND r_c > 0 AND r_g > 0 AND t IS NOT NULL AS is_rest
@@ -233,182 +140,71 @@ WITH
     ),
     wholes AS (
         SELECT
-            trace_id,
-            event_id,
-            step_id,
-            is_step,
-            name,
-            framework,
-            is_shared,
-            is_generic,
-            side,
-            process,
-            ts_ns,
-            dur_ns,
-            kernel_count,
-            kernel_time_ns,
-            phase,
-            r,
-            r_c,
-            r_g,
-            c_sq,
-            CASE
-                WHEN c_sk IS NOT NULL THEN c_sk
-                WHEN has_no_c THEN 0
-                WHEN has_no_g AND t_sk IS NOT NULL THEN t_sk
-                WHEN list_count(ctx) = r_c THEN TRY_CAST(list_sum(ctx) AS BIGINT)
-            END AS c_sk,
-            CASE
-                WHEN c_sqsq IS NOT NULL THEN c_sqsq
-                WHEN has_no_c THEN 0
-                WHEN has_no_g AND t_sqsq IS NOT NULL THEN t_sqsq
-            END AS c_sqsq,
-            CASE
-                WHEN c_sqsk IS NOT NULL THEN c_sqsk
-                WHEN has_no_c THEN 0
-                WHEN has_no_g AND t_sqsk IS NOT NULL THEN t_sqsk
-            END AS c_sqsk,
-            g_sq,
-            CASE
-                WHEN g_sk IS NOT NULL THEN g_sk
-                WHEN has_no_g THEN 0
-                WHEN has_no_c AND t_sk IS NOT NULL THEN t_sk
-            END AS g_sk,
-            CASE
-                WHEN g_sqsq IS NOT NULL THEN g_sqsq
-                WHEN has_no_g THEN 0
-                WHEN has_no_c AND t_sqsq IS NOT NULL THEN t_sqsq
-                WHEN is_assumed
-                    THEN TRY_CAST(CAST(g_sq AS HUGEINT) * (1 + spec) AS BIGINT)
-                WHEN g_sq = r_g THEN g_sq
-                WHEN r_g = 1 THEN TRY_CAST(CAST(g_sq AS HUGEINT) * g_sq AS BIGINT)
-            END AS g_sqsq,
-            CASE
-                WHEN g_sqsk IS NOT NULL THEN g_sqsk
-                WHEN has_no_g THEN 0
-                WHEN has_no_c AND t_sqsk IS NOT NULL THEN t_sqsk
-            END AS g_sqsk,
-            t,
-            t_sk,
-            t_sqsq,
-            t_sqsk,
-            graph_size,
-            ctx,
-            is_assumed,
-            is_rest AND g_sq IS NOT NULL AS is_rest
+            tokens.* REPLACE (
+                CASE
+                    WHEN c_sk IS NOT NULL THEN c_sk
+                    WHEN has_no_c THEN 0
+                    WHEN has_no_g AND t_sk IS NOT NULL THEN t_sk
+                    WHEN list_count(ctx) = r_c THEN TRY_CAST(list_sum(ctx) AS BIGINT)
+                END AS c_sk,
+                CASE
+                    WHEN c_sqsq IS NOT NULL THEN c_sqsq
+                    WHEN has_no_c THEN 0
+                    WHEN has_no_g AND t_sqsq IS NOT NULL THEN t_sqsq
+                END AS c_sqsq,
+                CASE
+                    WHEN c_sqsk IS NOT NULL THEN c_sqsk
+                    WHEN has_no_c THEN 0
+                    WHEN has_no_g AND t_sqsk IS NOT NULL THEN t_sqsk
+                END AS c_sqsk,
+                CASE
+                    WHEN g_sk IS NOT NULL THEN g_sk
+                    WHEN has_no_g THEN 0
+                    WHEN has_no_c AND t_sk IS NOT NULL THEN t_sk
+                END AS g_sk,
+                CASE
+                    WHEN g_sqsq IS NOT NULL THEN g_sqsq
+                    WHEN has_no_g THEN 0
+                    WHEN has_no_c AND t_sqsq IS NOT NULL THEN t_sqsq
+                    WHEN is_assumed
+                        THEN TRY_CAST(CAST(g_sq AS HUGEINT) * (1 + spec) AS BIGINT)
+                    WHEN g_sq = r_g THEN g_sq
+                    WHEN r_g = 1 THEN TRY_CAST(CAST(g_sq AS HUGEINT) * g_sq AS BIGINT)
+                END AS g_sqsq,
+                CASE
+                    WHEN g_sqsk IS NOT NULL THEN g_sqsk
+                    WHEN has_no_g THEN 0
+                    WHEN has_no_c AND t_sqsk IS NOT NULL THEN t_sqsk
+                END AS g_sqsk,
+                is_rest AND g_sq IS NOT NULL AS is_rest
+            )
         FROM tokens
     ),
     rests AS (
         SELECT
-            trace_id,
-            event_id,
-            step_id,
-            is_step,
-            name,
-            framework,
-            is_shared,
-            is_generic,
-            side,
-            process,
-            ts_ns,
-            dur_ns,
-            kernel_count,
-            kernel_time_ns,
-            phase,
-            r,
-            r_c,
-            r_g,
-            c_sq,
-            c_sk,
-            c_sqsq,
-            c_sqsk,
-            g_sq,
-            g_sk,
-            g_sqsq,
-            g_sqsk,
-            t,
-            t_sk,
-            t_sqsq,
-            t_sqsk,
-            graph_size,
-            ctx,
-            is_rest,
-            is_assumed,
+            wholes.*,
             t >= g_sq AND coalesce(t_sqsq >= g_sqsq, TRUE) AS is_possible
         FROM wholes
     ),
     parts AS (
         SELECT
-            trace_id,
-            event_id,
-            step_id,
-            is_step,
-            name,
-            framework,
-            is_shared,
-            is_generic,
-            side,
-            process,
-            ts_ns,
-            dur_ns,
-            kernel_count,
-            kernel_time_ns,
-            phase,
-            r,
-            r_c,
-            r_g,
-            CASE WHEN is_rest AND is_possible THEN t - g_sq WHEN NOT is_rest THEN c_sq END AS c_sq,
-            c_sk,
-            CASE
-                WHEN c_sqsq IS NOT NULL THEN c_sqsq
-                WHEN is_rest AND is_possible THEN t_sqsq - g_sqsq
-            END AS c_sqsq,
-            c_sqsk,
-            CASE WHEN NOT (is_rest AND is_assumed AND NOT is_possible) THEN g_sq END AS g_sq,
-            g_sk,
-            CASE WHEN NOT (is_rest AND is_assumed AND NOT is_possible) THEN g_sqsq END AS g_sqsq,
-            g_sqsk,
-            t,
-            t_sk,
-            t_sqsq,
-            t_sqsk,
-            graph_size,
-            ctx
+            rests.* REPLACE (
+                CASE
+                    WHEN is_rest AND is_possible THEN t - g_sq
+                    WHEN NOT is_rest THEN c_sq
+                END AS c_sq,
+                CASE
+                    WHEN c_sqsq IS NOT NULL THEN c_sqsq
+                    WHEN is_rest AND is_possible THEN t_sqsq - g_sqsq
+                END AS c_sqsq,
+                CASE WHEN NOT (is_rest AND is_assumed AND NOT is_possible) THEN g_sq END AS g_sq,
+                CASE WHEN NOT (is_rest AND is_assumed AND NOT is_possible) THEN g_sqsq END AS g_sqsq
+            )
         FROM rests
     ),
     lists AS (
         SELECT
-            trace_id,
-            event_id,
-            step_id,
-            is_step,
-            name,
-            framework,
-            is_shared,
-            is_generic,
-            side,
-            process,
-            ts_ns,
-            dur_ns,
-            kernel_count,
-            kernel_time_ns,
-            phase,
-            r,
-            r_c,
-            r_g,
-            c_sq,
-            c_sk,
-            c_sqsq,
-            c_sqsk,
-            g_sq,
-            g_sk,
-            g_sqsq,
-            g_sqsk,
-            t,
-            t_sk,
-            t_sqsq,
-            t_sqsk,
-            graph_size,
+            parts.*,
             CASE
                 WHEN list_count(ctx) = r_c AND list_sum(ctx) = c_sq AND c_sq <= 90000000
                     THEN CAST(
@@ -419,51 +215,28 @@ WITH
     ),
     derived AS (
         SELECT
-            trace_id,
-            event_id,
-            step_id,
-            is_step,
-            name,
-            framework,
-            is_shared,
-            is_generic,
-            side,
-            process,
-            ts_ns,
-            dur_ns,
-            kernel_count,
-            kernel_time_ns,
-            phase,
-            coalesce(r, r_c + r_g) AS r,
-            r_c,
-            r_g,
-            c_sq,
-            CASE WHEN c_sk IS NULL AND c_sq = r_c THEN c_sqsk ELSE c_sk END AS c_sk,
-            CASE
-                WHEN c_sqsq IS NOT NULL THEN c_sqsq
-                WHEN r_c = 1 THEN TRY_CAST(CAST(c_sq AS HUGEINT) * c_sq AS BIGINT)
-                WHEN c_sq = r_c THEN c_sq
-                ELSE uncached_sqsq
-            END AS c_sqsq,
-            CASE
-                WHEN c_sqsk IS NOT NULL THEN c_sqsk
-                WHEN r_c = 1 THEN TRY_CAST(CAST(c_sq AS HUGEINT) * c_sk AS BIGINT)
-                WHEN c_sq = r_c THEN c_sk
-                ELSE uncached_sqsq
-            END AS c_sqsk,
-            g_sq,
-            CASE WHEN g_sk IS NULL AND g_sq = r_g THEN g_sqsk ELSE g_sk END AS g_sk,
-            g_sqsq,
-            CASE
-                WHEN g_sqsk IS NOT NULL THEN g_sqsk
-                WHEN r_g = 1 THEN TRY_CAST(CAST(g_sq AS HUGEINT) * g_sk AS BIGINT)
-                WHEN g_sq = r_g THEN g_sk
-            END AS g_sqsk,
-            t,
-            t_sk,
-            t_sqsq,
-            t_sqsk,
-            graph_size
+            lists.* REPLACE (
+                coalesce(r, r_c + r_g) AS r,
+                CASE WHEN c_sk IS NULL AND c_sq = r_c THEN c_sqsk ELSE c_sk END AS c_sk,
+                CASE
+                    WHEN c_sqsq IS NOT NULL THEN c_sqsq
+                    WHEN r_c = 1 THEN TRY_CAST(CAST(c_sq AS HUGEINT) * c_sq AS BIGINT)
+                    WHEN c_sq = r_c THEN c_sq
+                    ELSE uncached_sqsq
+                END AS c_sqsq,
+                CASE
+                    WHEN c_sqsk IS NOT NULL THEN c_sqsk
+                    WHEN r_c = 1 THEN TRY_CAST(CAST(c_sq AS HUGEINT) * c_sk AS BIGINT)
+                    WHEN c_sq = r_c THEN c_sk
+                    ELSE uncached_sqsq
+                END AS c_sqsk,
+                CASE WHEN g_sk IS NULL AND g_sq = r_g THEN g_sqsk ELSE g_sk END AS g_sk,
+                CASE
+                    WHEN g_sqsk IS NOT NULL THEN g_sqsk
+                    WHEN r_g = 1 THEN TRY_CAST(CAST(g_sq AS HUGEINT) * g_sk AS BIGINT)
+                    WHEN g_sq = r_g THEN g_sk
+                END AS g_sqsk
+            )
         FROM lists
     )
 SELECT
@@ -500,5 +273,12 @@ SELECT
         AS t_sqsq,
     coalesce(t_sqsk, TRY_CAST(CAST(c_sqsk AS HUGEINT) + g_sqsk AS BIGINT))
         AS t_sqsk,
-    graph_size
+    graph_size,
+    CASE
+        WHEN coalesce(c_sqsk, g_sqsk) IS NOT NULL THEN 4
+        WHEN coalesce(c_sq, g_sq) IS NOT NULL THEN 3
+        WHEN coalesce(r_c, r_g) IS NOT NULL THEN 2
+        WHEN NOT is_generic THEN 1
+        ELSE 0
+    END AS detail
 FROM derived;

@@ -82,13 +82,7 @@ WITH
             t_sqsq,
             t_sqsk,
             graph_size,
-            CASE
-                WHEN coalesce(c_sqsk, g_sqsk) IS NOT NULL THEN 4
-                WHEN coalesce(c_sq, g_sq) IS NOT NULL THEN 3
-                WHEN coalesce(r_c, r_g) IS NOT NULL THEN 2
-                WHEN NOT is_generic THEN 1
-                ELSE 0
-            END AS detail
+            detail
         FROM _step_names
         WHERE is_step
     ),

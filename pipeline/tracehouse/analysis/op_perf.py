@@ -55,6 +55,7 @@ class _Ops:
 
     rows: Ints  # of table ops
     key: Ints  # of the call, ascending: its trace and event
+    number: dict[str, int]  # of each trace, by trace_id
     trace: Ints  # number of its trace
     parent: Ints  # place of the call around it, -1 for none
     inner_first: Ints
@@ -89,19 +90,19 @@ def op_perf(
     )
     results = formulas.results(called)
     results, forward = _with_forward(ops, found, called, formulas, results, linked["signatures"])
-    results = _with_compiled(found, formulas, results, _numbers_of(ops), linked["triton_kernels"])
+    results = _with_compiled(found, formulas, results, linked["triton_kernels"])
     results = results.without(np.flatnonzero(found.has_graph), GRAPH_BELOW)
-    return _table(ops, found, formulas, results, forward, _devices(ops, archs, settings))
+    return _table(ops, found, formulas, results, forward, _devices(found, archs, settings))
 
 
 def _devices(
-    ops: pa.Table, archs: Mapping[str, Arch | None], settings: Settings
+    found: _Ops, archs: Mapping[str, Arch | None], settings: Settings
 ) -> tuple[Ints, list[Arch | None]]:
     """Return the place of each trace's device, by the trace's number, and the devices."""
-    _, number = _traces(ops)
+    traces = len(found.number)
     if settings.arch is not None:
-        return np.zeros(len(number), dtype=np.int64), [settings.arch]
-    return np.arange(len(number), dtype=np.int64), [archs.get(trace_id) for trace_id in number]
+        return np.zeros(traces, dtype=np.int64), [settings.arch]
+    return np.arange(traces, dtype=np.int64), [archs.get(trace_id) for trace_id in found.number]
 
 
 def _ops(ops: pa.Table, kernels: pa.Table) -> _Ops:
@@ -127,6 +128,7 @@ def _ops(ops: pa.Table, kernels: pa.Table) -> _Ops:
     return _Ops(
         rows=rows,
         key=key[rows],
+        number=number,
         trace=trace[rows],
         parent=parent,
         inner_first=inner_first,
@@ -205,18 +207,16 @@ def _with_compiled(
     found: _Ops,
     formulas: Formulas,
     results: Results,
-    number: Mapping[str, int],
     kernels: pa.Table,
 ) -> Results:
     """Give calls of compiled kernels, which have no formula, the work of `triton_kernels`."""
     if not kernels.num_rows:
         return results
-    trace = _numbers(read_words(kernels, "trace_id"), number)
+    trace = _numbers(read_words(kernels, "trace_id"), found.number)
     key = trace * _EVENTS + read_integers(kernels, "event_id").values
     place = places(found.key, key)
-    has_model = np.array([*map(formulas.has_model, found.name.values), False], dtype=np.bool_)
     rows = np.flatnonzero(place >= 0)
-    rows = rows[~has_model[found.name.codes[place[rows]]]]
+    rows = rows[~_have_model(found, formulas)[place[rows]]]
     place = place[rows]
     words = [read_words(kernels, name).take(rows) for name in ("compute_spec", "dtype", "why")]
     sizes = [read_integers(kernels, name).take(rows) for name in ("xnumel", "rnumel")]
@@ -239,8 +239,10 @@ def _reals(table: pa.Table, name: str) -> Reals:
     return np.where(column.known, column.values, np.nan)
 
 
-def _numbers_of(ops: pa.Table) -> dict[str, int]:
-    return _traces(ops)[1]
+def _have_model(found: _Ops, formulas: Formulas) -> Mask:
+    """Tell which calls are of an op that has a formula."""
+    of_name = np.array([*map(formulas.has_model, found.name.values), False], dtype=np.bool_)
+    return of_name[found.name.codes]
 
 
 def _table(
@@ -255,8 +257,7 @@ def _table(
     known = ~np.isnan(results.flops)
     carrier = topmost(found.parent, found.inner_first, known)
     direct = found.direct
-    has_model = np.array([*map(formulas.has_model, found.name.values), False], dtype=np.bool_)
-    shown = np.flatnonzero((direct > 0) | has_model[found.name.codes] | known)
+    shown = np.flatnonzero((direct > 0) | _have_model(found, formulas) | known)
     rows, results, bits = found.rows[shown], results.take(shown), found.bits[shown]
     arch, archs = devices[0][found.trace[shown]], devices[1]
     limit = limits(results, bits, arch, archs)

@@ -101,7 +101,7 @@ NONE, UNKNOWN, SCALAR, LIST = 0, 1, 2, 3
 BOOL_TYPE, INT64, FP16, BF16, FP32, FP64 = (
     CODE[name] for name in ("bool", "int64", "fp16", "bf16", "fp32", "fp64")
 )
-FP8, FP4, INT8, UINT8 = (CODE[n] for n in ("fp8_e4m3fn", "fp4_e2m1x2", "int8", "uint8"))
+FP8, FP4, UINT8 = (CODE[n] for n in ("fp8_e4m3fn", "fp4_e2m1x2", "uint8"))
 FIRST_TENSOR_TYPE = BOOL_TYPE
 _SPELLED = {spelling: code for code, dtype in enumerate(DTYPES) for spelling in dtype.spellings}
 

@@ -19,7 +19,6 @@ CUSTOM_NAMESPACES = frozenset(
     {"vllm", "_C", "_moe_C", "_C_cache_ops", "aiter", "sgl_kernel", "flash_attn", "trtllm"}
 )
 HIGHER_ORDER = "higher_order"
-FLOPS_TABLE_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
