@@ -96,6 +96,7 @@ class Drawing:
     ordinal: int = 0  # the GPU that does the work
     devices: int = 1  # how many there are
     pid: int = MAIN_THREAD
+    base_time_ns: int = BASE_TIME_NS
     envelope: dict[str, Any] = field(default_factory=dict)
     _host: list[_Row] = field(default_factory=list)
     _flows: list[_Row] = field(default_factory=list)
@@ -262,7 +263,7 @@ class Drawing:
     def _head(self) -> str:
         trace_id = f"{random.Random(self.name).getrandbits(128):032X}"
         keys = {**self.envelope, "record_shapes": 1, "trace_id": trace_id, "displayTimeUnit": "ms"}
-        keys["baseTimeNanoseconds"] = BASE_TIME_NS
+        keys["baseTimeNanoseconds"] = self.base_time_ns
         devices = ",\n".join(self.device.lines(i) for i in range(self.devices))
         return (
             '{\n  "schemaVersion": 1,\n  "deviceProperties": [\n'

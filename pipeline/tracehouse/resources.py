@@ -50,6 +50,15 @@ def data_text(name: str) -> str:
     return _find("data", name).read_text(encoding="utf-8")
 
 
+def page_text(name: str) -> str:
+    """Read a text file of pages/assets, e.g. `page.css`.
+
+    Raises:
+        TracehouseError: RESOURCE_MISSING if there is no such file.
+    """
+    return _find("pages", f"assets/{name}").read_text(encoding="utf-8")
+
+
 def _find(kind: str, name: str) -> Traversable:
     package = resources.files("tracehouse")
     roots: tuple[Traversable, ...] = (package, Path(__file__).parents[2])

@@ -17,7 +17,7 @@ LEVELS = (
     {"errors", "units", "vocab"},
     {"config", "findings", "resources"},
     {"schema", "compute", "formulas", "triton"},
-    {"ingest", "storage", "warehouse", "analysis", "serving", "report"},
+    {"ingest", "storage", "warehouse", "analysis", "serving", "pages"},
     {"commands"},
     {"cli", "__main__", ""},  # "" is the package itself: the Python interface
 )

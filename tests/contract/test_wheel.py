@@ -52,7 +52,7 @@ def test_everything_of_the_package_is_inside(repo_root, wheel):
     sources = {
         str(path.relative_to(package))
         for path in package.rglob("*")
-        if path.suffix == ".py" or path.name == "py.typed"
+        if path.suffix in (".py", ".css", ".js") or path.name == "py.typed"
     }
     sql = {
         f"tracehouse/{path.relative_to(repo_root)}" for path in (repo_root / "sql").rglob("*.sql")

@@ -6,11 +6,14 @@ import click
 
 from tracehouse import __version__
 from tracehouse.cli.analyze import analyze
+from tracehouse.cli.compare import compare
 from tracehouse.cli.docs import docs
 from tracehouse.cli.doctor import doctor
 from tracehouse.cli.export import export
+from tracehouse.cli.gate import gate
 from tracehouse.cli.plan import plan
 from tracehouse.cli.refresh import refresh
+from tracehouse.cli.report import report
 from tracehouse.cli.schema import schema
 from tracehouse.cli.show import show
 from tracehouse.cli.sql import sql
@@ -30,5 +33,19 @@ def main() -> None:
     """
 
 
-for _command in (analyze, show, sql, steps, schema, refresh, doctor, export, plan, docs):
+for _command in (
+    analyze,
+    show,
+    report,
+    compare,
+    sql,
+    steps,
+    schema,
+    refresh,
+    doctor,
+    export,
+    gate,
+    plan,
+    docs,
+):
     main.add_command(_command)

@@ -20,6 +20,7 @@ from tracehouse.cli.output import (
 )
 from tracehouse.cli.show_roofline import write_rooflines
 from tracehouse.cli.show_triton import write_kernels, write_rows, write_walks
+from tracehouse.cli.terminal import coloured, write_line
 from tracehouse.errors import UsageError
 
 if TYPE_CHECKING:
@@ -109,8 +110,11 @@ def _write_overview(out: Path, traces: pa.Table) -> None:
 
 def _write_head(row: dict[str, Any]) -> None:
     reason = f" ({printable(row['reason'])})" if row["reason"] else ""
-    click.echo(f"{printable(beside(row['path'] or ''))}  [{row['trace_id']}]")
-    click.echo(f"  label {printable(row['label'] or '-')}, status {row['status']}{reason}")
+    name = coloured(printable(beside(row["path"] or "")), bold=True)
+    click.echo(f"{name}  [{row['trace_id']}]")
+    colour = "green" if row["status"] == "ok" else "red"
+    status = f"status {row['status']}{reason}"
+    click.echo(f"  label {printable(row['label'] or '-')}, {coloured(status, fg=colour)}")
     click.echo(f"  {cell(row['events'])} events, {cell(row['kernels'])} kernels")
     if row["busy_pct"] is None:
         click.echo("  no GPU activity")
@@ -127,12 +131,12 @@ def _write_head(row: dict[str, Any]) -> None:
             ("exposed copies", "exposed_memcpy"),
         )
     )
-    click.echo(f"  {parts}")
+    write_line(parts, indent="  ")
 
 
 def _write_checks(failing: pa.Table, trace_id: str) -> None:
     for check in failing.slice(0, _CHECKS).to_pylist():
-        click.echo(f"  check: {check_words(**check)}")
+        write_line(f"check: {check_words(**check)}", indent="  ", fg="yellow")
     if failing.num_rows > _CHECKS:
         rest = failing.num_rows - _CHECKS
         click.echo(f"  {rest} more checks fail: tracehouse show OUT checks --trace {trace_id}")

@@ -163,13 +163,14 @@ def restriction(warehouse: Warehouse, trace: str | None) -> tuple[str, list[list
         return "", []
     known = warehouse.arrow("SELECT trace_id, path FROM traces")
     pairs = zip(known["trace_id"].to_pylist(), known["path"].to_pylist(), strict=True)
-    ids = [trace_id for trace_id, path in pairs if _is_meant(trace, trace_id, path or "")]
+    ids = [trace_id for trace_id, path in pairs if is_meant(trace, trace_id, path or "")]
     if not ids:
         raise UsageError(f"No trace starts with {trace!r}.", hint="Try: tracehouse show OUT traces")
     return "WHERE trace_id = ANY(?)", [ids]
 
 
-def _is_meant(trace: str, trace_id: str, path: str) -> bool:
+def is_meant(trace: str, trace_id: str, path: str) -> bool:
+    """Whether `trace` is the start of this trace's id, path or file name."""
     starts = (trace_id, path, PurePath(path).name)
     absolute = os.path.abspath(trace)  # noqa: PTH100 - resolve() would follow links
     return any(s.startswith(trace) for s in starts) or path.startswith(absolute)

@@ -23,6 +23,18 @@ _OF_TRACE = """
 SELECT * FROM triton_summary WHERE trace_id = ?
 ORDER BY kernel_time_ns DESC NULLS LAST, name, signature_id, kernel_hash
 """
+_FIRST = f"""
+{_LAUNCHES} WHERE trace_id = ?
+QUALIFY row_number() OVER (
+    PARTITION BY name, signature_id, kernel_hash ORDER BY kernel_time_ns IS NULL, event_id
+) = 1
+"""
+_SIGNATURES = """
+SELECT signature_id, input_dims, input_types, concrete_inputs, extra_inputs
+FROM signatures
+WHERE trace_id = ?
+    AND signature_id IN (SELECT signature_id FROM triton_summary WHERE trace_id = ?)
+"""
 _SIGNATURE = """
 SELECT input_dims, input_types, concrete_inputs, extra_inputs
 FROM signatures WHERE trace_id = ? AND signature_id = ?
@@ -122,6 +134,25 @@ def walks(out: Path, kernel: str, *, trace: str | None = None, limit: int = 0) -
         return [_walk(warehouse, row) for row in (summaries[:limit] if limit else summaries)]
 
 
+def trace_walks(warehouse: Warehouse, trace_id: str, limit: int) -> list[Walk]:
+    """Go through the first `limit` kernels of a trace, in the order of `kernels_of_traces`."""
+    summaries = warehouse.arrow(f"{_OF_TRACE} LIMIT {limit:d}", [trace_id]).to_pylist()
+    if not summaries:
+        return []
+    launches = {_key(row): row for row in warehouse.arrow(_FIRST, [trace_id]).to_pylist()}
+    recorded = {
+        row["signature_id"]: row
+        for row in warehouse.arrow(_SIGNATURES, [trace_id, trace_id]).to_pylist()
+    }
+    return [
+        _walked(launches[_key(row)], row, recorded.get(row["signature_id"])) for row in summaries
+    ]
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["name"], row["signature_id"], row["kernel_hash"]
+
+
 def _walk(warehouse: Warehouse, summary: dict[str, Any]) -> Walk:
     key = [summary[name] for name in ("trace_id", "name", "signature_id", "kernel_hash")]
     (launch,) = warehouse.arrow(
@@ -131,7 +162,13 @@ def _walk(warehouse: Warehouse, summary: dict[str, Any]) -> Walk:
         key,
     ).to_pylist()
     recorded = warehouse.arrow(_SIGNATURE, [summary["trace_id"], summary["signature_id"]])
-    operands = _operands(recorded.to_pylist()[0]) if recorded.num_rows else ()
+    return _walked(launch, summary, recorded.to_pylist()[0] if recorded.num_rows else None)
+
+
+def _walked(
+    launch: dict[str, Any], summary: dict[str, Any], recorded: dict[str, Any] | None
+) -> Walk:
+    operands = () if recorded is None else _operands(recorded)
     ops = [OpFlops(op, flops_per_element((op,)).refined) for op in launch["aten_ops"] or ()]
     ops += [OpFlops(part, None) for part in launch["ops_unknown"] or ()]
     return Walk(launch, summary, operands, tuple(ops))

@@ -16,7 +16,7 @@ import duckdb
 import xxhash
 
 from tracehouse import __version__
-from tracehouse.warehouse.catalogue import Relation, relations
+from tracehouse.warehouse.catalogue import Relation, live_views, relations
 from tracehouse.warehouse.connection import open_file
 from tracehouse.warehouse.views import comment
 
@@ -46,8 +46,8 @@ def copy_blank(target: Path) -> None:
 def _make(path: Path) -> None:
     with open_file(path, read_only=False) as connection:
         connection.begin()
-        for relation in relations():
-            connection.execute(";".join(_statements(relation)))
+        for statement in _all_statements():
+            connection.execute(statement)
         connection.commit()
 
 
@@ -71,25 +71,34 @@ def quoted_text(value: str) -> str:
 def _fingerprint() -> str:
     """Tell blanks of other versions apart."""
     texts = [__version__, duckdb.__version__]
-    texts += [statement for relation in relations() for statement in _statements(relation)]
+    texts += _all_statements()
     return xxhash.xxh3_64("\0".join(texts).encode()).hexdigest()
 
 
-def _statements(relation: Relation) -> list[str]:
-    """Word the statements that make a relation, empty, with its comments."""
+def _all_statements() -> list[str]:
+    """Word the statements that make everything, each view after what it reads, then comments."""
+    return [
+        *(";".join(_made(relation)) for relation in relations() if relation.query is None),
+        *(f"CREATE VIEW {view.name} AS {view.query}" for view in live_views()),
+        *(";".join(_comments(relation)) for relation in relations()),
+    ]
+
+
+def _made(relation: Relation) -> list[str]:
+    """Word the statements that make a table, or a view over the lake, empty."""
     if relation.order_by is None:
-        kind = "VIEW"
         names = ", ".join(f'"{c.name}"' for c in relation.columns)
-        made = [
+        return [
             f"CREATE MACRO {rows_macro(relation)}() AS TABLE {no_rows(relation)}",
             f"CREATE VIEW {relation.name} AS SELECT {names} FROM {rows_macro(relation)}()",
         ]
-    else:
-        kind = "TABLE"
-        columns = ", ".join(f'"{c.name}" {c.type}' for c in relation.columns)
-        made = [f"CREATE TABLE {relation.name} ({columns})"]
+    columns = ", ".join(f'"{c.name}" {c.type}' for c in relation.columns)
+    return [f"CREATE TABLE {relation.name} ({columns})"]
+
+
+def _comments(relation: Relation) -> list[str]:
+    kind = "VIEW" if relation.order_by is None else "TABLE"
     return [
-        *made,
         f"COMMENT ON {kind} {relation.name} IS {quoted_text(relation.comment)}",
         *(
             f'COMMENT ON COLUMN {relation.name}."{c.name}" IS '

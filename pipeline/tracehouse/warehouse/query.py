@@ -20,6 +20,8 @@ from tracehouse.warehouse.rows import Rows
 
 _COMMENT = re.compile(r"(?P<meaning>.*?)(?: \[(?P<unit>[^\[\]]+)\])?", re.DOTALL)
 
+_BATCH_ROWS = 1 << 16
+
 _COLUMNS = """
 SELECT relations.name, relations.comment, columns.column_name, columns.data_type, columns.comment
 FROM (
@@ -116,10 +118,25 @@ class Warehouse:
             rows = self._connection.sql(query, params=parameters)
             return pa.table({}) if rows is None else rows.to_arrow_table()
         except duckdb.IOException as error:
-            raise UsageError(
-                str(error).strip(),
-                hint=f"\nIf the warehouse was moved or copied: tracehouse refresh {self._out}",
-            ) from error
+            raise self._unreadable(error) from error
+
+    def batches(
+        self, query: str, parameters: Sequence[object] | Mapping[str, object] | None = None
+    ) -> pa.RecordBatchReader:
+        """Return the rows of a query batch by batch, so that they need not fit in memory.
+
+        One query at a time: another one ends it. Raises as `sql`; reading may raise duckdb.Error.
+        """
+        try:
+            return self._connection.sql(query, params=parameters).to_arrow_reader(_BATCH_ROWS)
+        except duckdb.IOException as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: duckdb.IOException) -> UsageError:
+        return UsageError(
+            str(error).strip(),
+            hint=f"\nIf the warehouse was moved or copied: tracehouse refresh {self._out}",
+        )
 
     def table(self, name: str) -> pa.Table:
         """Return all rows of a table or view, in the order they are stored.

@@ -26,6 +26,7 @@ from tracehouse.resources import sql_texts
 
 _GRAIN = re.compile(r"one row per \((?P<key>[^)]+)\)")
 _SECTION = re.compile(r"(?P<name>grain|reads|columns|notes):\s*(?P<rest>.*)")
+_LONG_TYPES = {"TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE"}  # a header's type is one word
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +77,12 @@ def load_views(folder: str) -> tuple[View, ...]:
     return in_reading_order(parse_view(name, text) for name, text in sql_texts(folder).items())
 
 
-def parse_view(name: str, text: str) -> View:
-    """Parse one SQL file named `name`.
+def parse_view(name: str, text: str, *, is_query: bool = False) -> View:
+    """Parse one SQL file named `name`; with `is_query`, one that holds a bare SELECT.
 
     Raises:
         TracehouseError: BAD_VIEW if the header lacks a section, a column line lacks a field, or
-            what follows is not one CREATE OR REPLACE VIEW of that name.
+            what follows is not one CREATE OR REPLACE VIEW of that name, or one SELECT.
     """
     lines = text.splitlines()
     header = [line[2:].removeprefix(" ") for line in _leading_comment(lines)]
@@ -90,9 +91,9 @@ def parse_view(name: str, text: str) -> View:
     if grain is None or not sections["summary"] or not sections["columns"]:
         raise _malformed(name, "needs a summary, `grain: one row per (…)` and `columns:`")
     statement = "\n".join(lines[len(header) :]).strip()
-    start = f"CREATE OR REPLACE VIEW {name} AS\n"
+    start = "" if is_query else f"CREATE OR REPLACE VIEW {name} AS\n"
     if not statement.startswith(start) or statement.find(";") != len(statement) - 1:
-        raise _malformed(name, f"needs one statement, `{start.strip()} …;`")
+        raise _malformed(name, f"needs one statement, `{start.strip() or 'SELECT'} …;`")
     return View(
         name=name,
         summary=" ".join(sections["summary"]),
@@ -174,7 +175,8 @@ def _column(view: str, line: str) -> ViewColumn:
     fields = line.split(maxsplit=3)
     if len(fields) < 4:
         raise _malformed(view, f"column line without name, type, unit and meaning: {line!r}")
-    return ViewColumn(*fields)
+    field, type_, unit, meaning = fields
+    return ViewColumn(field, _LONG_TYPES.get(type_, type_), unit, meaning)
 
 
 def _words(text: str) -> tuple[str, ...]:
