@@ -16,7 +16,10 @@ from tracehouse.schema.tables import STEP_GRAMMARS, TABLES
 from tracehouse.warehouse.connection import open_session
 from tracehouse.warehouse.views import load_views
 
-VIEWS = load_views("trace")
+OF_A_TRACE = load_views("trace")
+OF_THE_WAREHOUSE = tuple(view for view in load_views("warehouse") if not view.is_private)
+VIEWS = (*OF_A_TRACE, *OF_THE_WAREHOUSE)
+TEXTS = sql_texts("warehouse") | sql_texts("trace")
 SCHEMAS = {table.name: table.schema for table in (*TABLES.values(), STEP_GRAMMARS)}
 each_view = pytest.mark.parametrize("view", VIEWS, ids=[v.name for v in VIEWS])
 
@@ -118,7 +121,7 @@ def installed(tables: dict[str, pa.Table]) -> duckdb.DuckDBPyConnection:
     for name, table in tables.items():
         session.register(name, table)
     for view in VIEWS:
-        session.execute(sql_texts("trace")[view.name])
+        session.execute(TEXTS[view.name])
     return session
 
 
@@ -254,7 +257,7 @@ def test_words_are_for_people(view):
 
 @each_view
 def test_house_style(view):
-    text = sql_texts("trace")[view.name]
+    text = TEXTS[view.name]
     assert "SELECT *" not in text
     assert max(len(line) for line in text.splitlines()) <= 100
     assert text.endswith(";\n")

@@ -83,7 +83,8 @@ def test_an_empty_lake_gives_every_table_with_its_columns(tmp_path):
     with Warehouse(tmp_path) as warehouse:
         tables = {t.name: [(c.name, c.type) for c in t.columns] for t in warehouse.describe()}
         assert all(warehouse.table(name).num_rows == 0 for name in tables)
-    expected = {"files", *TABLES, *(v.name for v in load_views("trace") if not v.is_private)}
+    views = (*load_views("trace"), *load_views("warehouse"))
+    expected = {"files", *TABLES, *(v.name for v in views if not v.is_private)}
     assert set(tables) == expected
     assert tables["traces"][:4] == [
         ("trace_id", "VARCHAR"),
@@ -126,7 +127,7 @@ def test_no_dictionary_type_leaks(out):
         assert warehouse.table("ops").schema.field("name").type == pa.string()
 
 
-def test_summaries_are_tables_and_large_tables_stay_in_the_lake(out):
+def test_summaries_are_tables_and_the_rest_are_views(out):
     with Warehouse(out) as warehouse:
         tables = warehouse.sql("SELECT table_name AS n FROM duckdb_tables()")["n"].to_pylist()
         views = warehouse.sql("SELECT view_name AS n FROM duckdb_views() WHERE NOT internal")
@@ -139,6 +140,8 @@ def test_summaries_are_tables_and_large_tables_stay_in_the_lake(out):
     assert set(views["n"].to_pylist()) == {
         *("events", "ops", "kernels", "launches", "annotations", "signatures", "spans"),
         *("idle_gaps", "op_perf", "triton_kernels", "steps", "steady_steps"),
+        *("step_phases", "phase_op_summary", "phase_kernel_summary"),
+        *("phase_roofline", "phase_triton"),
     }
 
 

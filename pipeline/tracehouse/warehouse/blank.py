@@ -77,7 +77,10 @@ def _fingerprint() -> str:
 
 def _statements(relation: Relation) -> list[str]:
     """Word the statements that make a relation, empty, with its comments."""
-    if relation.order_by is None:
+    if relation.query is not None:
+        kind = "VIEW"
+        made = [f"CREATE VIEW {relation.name} AS {relation.query}"]
+    elif relation.order_by is None:
         kind = "VIEW"
         names = ", ".join(f'"{c.name}"' for c in relation.columns)
         made = [

@@ -65,6 +65,8 @@ def _fill(connection: duckdb.DuckDBPyConnection, out: Path, state: LakeState) ->
         connection.register("_dead", _dead_rows(out, state))
         connection.execute("CREATE TABLE _dead_rows AS SELECT file, trace_id FROM _dead")
     for relation in relations():
+        if relation.query is not None:
+            continue
         rows = _rows(relation, out, state)
         if relation.order_by is None:
             connection.execute(f"CREATE OR REPLACE MACRO {rows_macro(relation)}() AS TABLE {rows}")

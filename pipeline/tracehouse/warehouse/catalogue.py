@@ -46,7 +46,8 @@ ADDED_ROWS = {"checks": "_rank_checks", "issues": "_rank_issues"}
 class Relation:
     """One table or view of the warehouse.
 
-    `order_by` is the order of the rows of a real table; None: a view over the lake's Parquet.
+    `order_by` is the order of the rows of a real table; None: a view. `query`: of a view over other
+    relations; None: a view over the lake's Parquet.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Relation:
     grain: tuple[str, ...]
     columns: tuple[ViewColumn, ...]
     order_by: str | None
+    query: str | None = None
 
     @property
     def comment(self) -> str:
@@ -62,7 +64,10 @@ class Relation:
 
 
 def relations() -> tuple[Relation, ...]:
-    """List the tables and views of a warehouse, in the order in which they are shown."""
+    """List the tables and views of a warehouse, in the order in which they are shown.
+
+    A view over other relations follows those that it reads.
+    """
     traces, *others = TABLES.values()
     views = sorted((v for v in load_views("trace") if not v.is_private), key=lambda v: v.name)
     return (
@@ -70,6 +75,7 @@ def relations() -> tuple[Relation, ...]:
         Relation(FILES.name, FILES.summary, FILES.grain, _columns(FILES), "path"),
         *(_stored(table) for table in others),
         *(_summary(view) for view in views),
+        *(_live(view) for view in load_views("warehouse") if not view.is_private),
     )
 
 
@@ -88,6 +94,11 @@ def _summary(view: View) -> Relation:
     order_by = None if view.name in _STAYS_IN_LAKE else view.order_by
     summary = f"{view.summary} {view.notes}".strip()
     return Relation(view.name, summary, view.grain, view.columns, order_by)
+
+
+def _live(view: View) -> Relation:
+    summary = f"{view.summary} {view.notes}".strip()
+    return Relation(view.name, summary, view.grain, view.columns, None, view.query)
 
 
 def _columns(table: Table) -> tuple[ViewColumn, ...]:
