@@ -176,6 +176,7 @@ def test_files_are_listed_by_path(tmp_path):
         "reason": None,
         "label": "nightly",
         "traces": [A, B],
+        "role": "trace",
     }
 
 

@@ -13,6 +13,7 @@ from tracehouse.cli.plan import plan
 from tracehouse.cli.refresh import refresh
 from tracehouse.cli.schema import schema
 from tracehouse.cli.show import show
+from tracehouse.cli.split import split
 from tracehouse.cli.sql import sql
 from tracehouse.cli.steps import steps
 
@@ -30,5 +31,5 @@ def main() -> None:
     """
 
 
-for _command in (analyze, show, sql, steps, schema, refresh, doctor, export, plan, docs):
+for _command in (analyze, show, sql, steps, schema, refresh, doctor, export, plan, split, docs):
     main.add_command(_command)
