@@ -1,4 +1,4 @@
-"""Time what serving steps cost: reading a million annotations, their columns, the steady state.
+"""Time what serving steps cost: reading a million annotations, their columns, attention.
 
     python benchmarks/bench_steps.py [STEPS]
 
@@ -15,7 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from tracehouse.analysis import step_grammars
+from tracehouse.analysis.attention_calls import Attention
+from tracehouse.analysis.columns import Integers
+from tracehouse.analysis.op_work import Results, Spec
+from tracehouse.analysis.serving_work import with_steps
 from tracehouse.analysis.step_grammars import Sayings
+from tracehouse.analysis.step_lengths import StepLengths
+from tracehouse.analysis.summaries import coded_steps
+from tracehouse.formulas.model import WHY, Why
 from tracehouse.schema import tables
 from tracehouse.serving.steady_state import steady_state
 from tracehouse.warehouse.connection import open_session
@@ -80,8 +87,32 @@ def evaluated(notes: pa.Table) -> tuple[dict[str, float], pa.Table]:
         for view in load_views("trace"):
             if view.name.startswith("_step_") or view.name == "steps":
                 seconds[view.name] = cpu_of(lambda v=view: evaluate_views(session, [v]))
-        query = "SELECT trace_id, step_id, process, phase, r FROM steps"
-        return seconds, session.sql(query).to_arrow_table()
+        return seconds, coded_steps(session)
+
+
+def attention(steps: pa.Table) -> float:
+    """CPU seconds of FLOPs and bytes of an attention call in every step: H 64/8, d 64."""
+    count = len(steps)
+    sizes = '{"N_q": 999, "H_q": 64, "H_kv": 8, "d_qk": 64, "d_v": 64, "q_bits": 16, "k_bits": 16}'
+    spec = Spec("matrix", "bf16", "bf16", sizes, WHY[Why.NO_LENGTHS])
+    unknown, zeros = np.full(count, np.nan), np.zeros(count, dtype=np.int64)
+    step = Integers(steps["step_id"].to_numpy(), np.ones(count, dtype=np.bool_))
+    calls = Attention(
+        rows=np.arange(count),
+        name=zeros.astype(np.int32),
+        names=["vllm::unified_attention_with_output"],
+        trace=zeros,
+        step=step,
+        layer=zeros,
+        layers=zeros,
+    )
+    results = Results(unknown, unknown, zeros, [spec])
+
+    def work() -> None:
+        found = with_steps(results, calls, StepLengths(steps, zeros), {}, None)
+        assert not np.isnan(found.flops).any()
+
+    return cpu_of(work)
 
 
 def cpu_of(work: Callable[[], object]) -> float:
@@ -93,7 +124,9 @@ def cpu_of(work: Callable[[], object]) -> float:
 def measured(steps: int) -> dict[str, float]:
     """CPU seconds of each part of the work."""
     few = make_names(100)
-    steady_state(evaluated(annotations(few, step_grammars.load().read(few)))[1])
+    compiled = evaluated(annotations(few, step_grammars.load().read(few)))[1]
+    steady_state(compiled)
+    attention(compiled)
     names = make_names(steps)
     reading = cpu_of(lambda: step_grammars.load().read(names))
     views, rows = evaluated(annotations(names, step_grammars.load().read(names)))
@@ -101,6 +134,7 @@ def measured(steps: int) -> dict[str, float]:
     return {
         "from annotations to counts and sums": parsing,
         "times, gaps and rates": sum(views.values()),
+        "FLOPs and bytes of attention": attention(rows),
         "steady state": cpu_of(lambda: steady_state(rows)),
     }
 

@@ -1,4 +1,4 @@
-"""Drawn rows of `trends` and `runs`, and the views of the gate over them."""
+"""Drawn rows of `trends` and `job_runs`, and the views of the gate over them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEFAULTS = {"unit": "ns", "per": "trace", "worse": "up", "is_good": True}
 def drawn(
     values: Mapping[str, Mapping[tuple[str, str], Sequence[float | None]]], **more: object
 ) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-    """Draw `trends` and `runs`: by label, by (metric, subject) the values, newest run last.
+    """Draw `trends` and `job_runs`: by label, by (metric, subject) the values, newest run last.
 
     A run without a value of a subject has None. more: columns of every row of trends.
     """
@@ -52,10 +52,10 @@ def drawn(
 
 
 def session(trends, runs) -> duckdb.DuckDBPyConnection:
-    """Install the views of the gate over rows of `trends` and `runs`, or Arrow tables of them."""
+    """Install the views of the gate over rows of `trends` and `job_runs`, or over Arrow tables."""
     connection = duckdb.connect()
     views = {view.name: view for view in load_views("warehouse")}
-    for name, rows in (("trends", trends), ("runs", runs)):
+    for name, rows in (("trends", trends), ("job_runs", runs)):
         given = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(rows)
         connection.register("_given", given)
         columns = ", ".join(

@@ -38,7 +38,9 @@ def analyze(
     arch: str | PathLike[str] | None = None,
     models: Sequence[str | PathLike[str]] = (),
     inductor_cache_dir: str | PathLike[str] | None = None,
+    capture: str | PathLike[str] | None = None,
     step_patterns: Sequence[str] = (),
+    model_config: str | PathLike[str] | None = None,
 ) -> RunReport:
     """Analyse every new or changed trace of `paths` into the warehouse `out`.
 
@@ -48,10 +50,12 @@ def analyze(
     `redacted` else. `categories`: CSV file of op categories that go before ours. `arch`: name of
     the device, or a JSON file of its peaks; None to recognise it. `models`: Python files of
     formulas. `inductor_cache_dir`: folder of the files that torch.compile made, None to look where
-    Inductor keeps it. `step_patterns`: regular expressions of annotations that are steps, whose
-    named groups (r, c_sq …) become columns of `steps`. A file that cannot be read is rejected in
-    the report and never raises; UsageError for a path that does not exist, or an option's file that
-    cannot be used.
+    Inductor keeps it. `capture`: folder or file of the traces taken while graphs were captured,
+    beside those in a folder `capture_traces` next to a trace. `step_patterns`: regular expressions
+    of annotations that are steps, whose named groups (r, c_sq …) become columns of `steps`.
+    `model_config`: config.json of the model that is served, for attention whose inputs do not tell
+    its heads. A file that cannot be read is rejected in the report and never raises; UsageError for
+    a path that does not exist, or an option's file that cannot be used.
     """
     from tracehouse.commands import analyze as command
 
@@ -63,7 +67,10 @@ def analyze(
         label=label,
         reader=reader,
         keep_secrets=keep_secrets,
-        settings=_settings(categories, arch, models, inductor_cache_dir, step_patterns),
+        capture=None if capture is None else str(capture),
+        settings=_settings(
+            categories, arch, models, inductor_cache_dir, step_patterns, model_config
+        ),
     )
 
 
@@ -83,7 +90,9 @@ def read(
     arch: str | PathLike[str] | None = None,
     models: Sequence[str | PathLike[str]] = (),
     inductor_cache_dir: str | PathLike[str] | None = None,
+    capture: str | PathLike[str] | None = None,
     step_patterns: Sequence[str] = (),
+    model_config: str | PathLike[str] | None = None,
 ) -> Trace:
     """Read the trace at `path` into Arrow tables, storing nothing; options as in analyze.
 
@@ -91,8 +100,14 @@ def read(
     """
     from tracehouse.commands.read import read as read_trace
 
-    settings = _settings(categories, arch, models, inductor_cache_dir, step_patterns)
-    return read_trace(str(path), reader=reader, keep_secrets=keep_secrets, settings=settings)
+    settings = _settings(categories, arch, models, inductor_cache_dir, step_patterns, model_config)
+    return read_trace(
+        str(path),
+        reader=reader,
+        keep_secrets=keep_secrets,
+        capture=None if capture is None else str(capture),
+        settings=settings,
+    )
 
 
 def _settings(
@@ -101,6 +116,7 @@ def _settings(
     models: Sequence[str | PathLike[str]],
     inductor_cache_dir: str | PathLike[str] | None,
     step_patterns: Sequence[str],
+    model_config: str | PathLike[str] | None,
 ) -> Settings:
     from tracehouse.commands.settings import read_settings
 
@@ -110,4 +126,5 @@ def _settings(
         models=[str(path) for path in models],
         inductor_cache=None if inductor_cache_dir is None else str(inductor_cache_dir),
         step_patterns=step_patterns,
+        model_config=None if model_config is None else str(model_config),
     )

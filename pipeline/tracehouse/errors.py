@@ -157,6 +157,18 @@ CODES: dict[str, Code] = {
             "kept; link NULL",
         ),
         Code("GRAPH_REPLAY", _INFO, "several activities share a graph launch", "kept"),
+        Code(
+            "GRAPH_UNMATCHED",
+            _INFO,
+            "a graph launch is of no graph in the capture traces",
+            "its kernels have no op; launches.why_no_capture says why",
+        ),
+        Code(
+            "CAPTURE_UNUSABLE",
+            _WARNING,
+            "a capture trace of this trace cannot be used",
+            "kernels of graphs that only it knows have no op",
+        ),
         Code("SHAPES_MISSING", _INFO, "no input shapes recorded", "shapes NULL"),
         Code(
             "ARGS_EXTRA",

@@ -65,6 +65,7 @@ class Link(StrEnum):
 
     CORRELATION = "correlation"
     EXTERNAL_ID = "external_id"
+    CAPTURE = "capture"  # its op was recorded when its graph was captured
     NONE = "none"
 
 
@@ -94,6 +95,13 @@ class Status(StrEnum):
     REPAIRED = "repaired"
     PARTIAL = "partial"
     REJECTED = "rejected"
+
+
+class FileRole(StrEnum):
+    """What files are for."""
+
+    TRACE = "trace"
+    CAPTURE = "capture"  # it shows how graphs were captured that the traces beside it replay
 
 
 GRAPH_LAUNCH = re.compile(r"^[a-z]+GraphLaunch", re.ASCII)  # cuda, cu, hip and others

@@ -1,7 +1,7 @@
 -- The runs that a gate looks at, newest first.
 --
 -- grain:   one row per (run_id)
--- reads:   runs, _gate_runs
+-- reads:   job_runs, _gate_runs
 -- columns:
 --   run_id       VARCHAR  -  trace_id of the first trace of the run
 --   side         VARCHAR  -  newest, baseline or unusable
@@ -16,20 +16,20 @@
 -- notes:
 --   Times are to the second.
 SELECT
-    runs.run_id,
+    job_runs.run_id,
     _gate_runs.side,
-    runs.path,
-    strftime(runs.run_time AT TIME ZONE 'UTC', '%Y-%m-%d %H:%M:%S') AS recorded_at,
-    runs.time_source,
-    runs.status,
-    runs.reason,
-    runs.arch,
-    runs.traces,
-    runs.per
+    job_runs.path,
+    strftime(job_runs.run_time AT TIME ZONE 'UTC', '%Y-%m-%d %H:%M:%S') AS recorded_at,
+    job_runs.time_source,
+    job_runs.status,
+    job_runs.reason,
+    job_runs.arch,
+    job_runs.traces,
+    job_runs.per
 FROM _gate_runs
-JOIN runs USING (run_id)
+JOIN job_runs USING (run_id)
 ORDER BY
     _gate_runs.side <> 'unusable',
     _gate_runs.side <> 'newest',
-    runs.run_time DESC,
-    runs.run_id;
+    job_runs.run_time DESC,
+    job_runs.run_id;

@@ -1,7 +1,7 @@
 -- The kernels below each op with its inputs: their time in the newest runs and before.
 --
 -- grain:   one row per (subject, kernel)
--- reads:   runs, _trace_runs, _gate_runs, kernels, ops, signatures
+-- reads:   job_runs, _trace_runs, _gate_runs, kernels, ops, signatures
 -- columns:
 --   subject   VARCHAR  -   the op with shapes and types, as in trends
 --   kernel    VARCHAR  -   name of the kernel
@@ -36,10 +36,10 @@ WITH
 SELECT
     times.subject,
     times.kernel,
-    median(times.time_ns / runs.divisor) FILTER (WHERE _gate_runs.side = 'newest') AS value,
-    median(times.time_ns / runs.divisor) FILTER (WHERE _gate_runs.side = 'baseline') AS baseline
+    median(times.time_ns / job_runs.divisor) FILTER (WHERE _gate_runs.side = 'newest') AS value,
+    median(times.time_ns / job_runs.divisor) FILTER (WHERE _gate_runs.side = 'baseline') AS baseline
 FROM times
-JOIN runs ON runs.run_id = times.run_id
+JOIN job_runs ON job_runs.run_id = times.run_id
 JOIN _gate_runs ON _gate_runs.run_id = times.run_id
 WHERE times.subject = ANY($subjects)
 GROUP BY times.subject, times.kernel

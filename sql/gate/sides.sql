@@ -1,7 +1,7 @@
 -- The runs of a gate: those before the newest, or those of another label or run.
 --
 -- grain:   one row per (label, run_id)
--- reads:   _own_gate_runs, _gate_settings, runs
+-- reads:   _own_gate_runs, _gate_settings, job_runs
 -- columns:
 --   label   VARCHAR  -  the label that is judged
 --   run_id  VARCHAR  -  a run
@@ -11,18 +11,18 @@
 WITH
     named AS (
         SELECT
-            runs.run_id,
-            row_number() OVER (ORDER BY runs.position, runs.run_id) AS place
-        FROM runs
-        JOIN runs AS newest
+            job_runs.run_id,
+            row_number() OVER (ORDER BY job_runs.position, job_runs.run_id) AS place
+        FROM job_runs
+        JOIN job_runs AS newest
             ON newest.label = $label
             AND newest.position = 1
-            AND newest.per = runs.per
+            AND newest.per = job_runs.per
         ANTI JOIN (
             SELECT run_id FROM _own_gate_runs WHERE label = $label AND side <> 'baseline'
-        ) AS judged ON judged.run_id = runs.run_id
-        WHERE runs.is_good
-            AND (runs.label = $other_label OR runs.run_id = $other_run)
+        ) AS judged ON judged.run_id = job_runs.run_id
+        WHERE job_runs.is_good
+            AND (job_runs.label = $other_label OR job_runs.run_id = $other_run)
     )
 SELECT
     label,

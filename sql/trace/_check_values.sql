@@ -12,7 +12,7 @@
 --   kernel_time_difference_ns DOUBLE   ns   |time in kernel_summary - sum of durations|
 --   unlinked_pct              DOUBLE   pct  GPU time without a launch or op, launched in the window
 --   pre_window_pct            DOUBLE   pct  GPU time launched before the window
---   graph_without_op_pct      DOUBLE   pct  GPU time of graph launches, which knows no op
+--   graph_without_op_pct      DOUBLE   pct  GPU time of graph launches whose op no capture tells
 --   launch_without_op_pct     DOUBLE   pct  GPU time of other launches outside of any op
 --   without_step_pct          DOUBLE   pct  GPU time that belongs to no step; NULL without steps
 --   clipped_kernels           DOUBLE   -    activities whose duration was cut

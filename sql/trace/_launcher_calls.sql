@@ -11,7 +11,7 @@
 --   kernel_count           BIGINT   -   GPU activities it launched directly
 --   direct_kernel_time_ns  BIGINT   ns  union of their intervals
 --   kernel_time_ns         BIGINT   ns  union of the intervals of all activities below the call
---   host_time_ns           BIGINT   ns  host time of the call; NULL for a lone activity
+--   host_time_ns           BIGINT   ns  host time of the call; NULL for an activity or replayed op
 -- notes:
 --   An activity belongs to its op; without an op to its launch; without either to itself. So every
 --   activity is in exactly one row.
@@ -44,9 +44,9 @@ SELECT
     launches.name,
     'launch' AS category,
     NULL AS signature_id,
-    launches.kernel_count,
-    launches.kernel_time_ns AS direct_kernel_time_ns,
-    launches.kernel_time_ns,
+    launches.direct_kernel_count AS kernel_count,
+    launches.direct_kernel_time_ns,
+    launches.direct_kernel_time_ns AS kernel_time_ns,
     launches.dur_ns AS host_time_ns
 FROM launches
 SEMI JOIN launches_without_op

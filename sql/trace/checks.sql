@@ -67,8 +67,8 @@ WITH
             (
                 'graph_without_op_pct',
                 10.0::DOUBLE,
-                'this share of the GPU time comes from graph replays, which know no ops and no '
-                || 'shapes: op_summary has it under the graph launch, so rank by kernel'
+                'this share of the GPU time comes from graph replays whose ops no capture tells: '
+                || 'op_summary has it under the graph launch, so rank by kernel, or give --capture'
             ),
             (
                 'launch_without_op_pct',

@@ -14,7 +14,7 @@
 --   min_ns                 BIGINT   ns   smallest direct_kernel_time_ns of a call
 --   max_ns                 BIGINT   ns   largest direct_kernel_time_ns of a call
 --   std_ns                 DOUBLE   ns   sample standard deviation, to 0.001; NULL for one call
---   host_time_ns           BIGINT   ns   host time of the calls, summed; NULL for `(no op)`
+--   host_time_ns           BIGINT   ns   host time of the calls, summed; NULL if none is known
 --   pct                    DOUBLE   pct  share of the trace's direct_kernel_time_ns; NULL if none
 --   cumulative_pct         DOUBLE   pct  pct of this row and those before it, longest time first
 -- notes:

@@ -15,12 +15,13 @@
 --   min_ns                 BIGINT   ns   smallest direct_kernel_time_ns of a call
 --   max_ns                 BIGINT   ns   largest direct_kernel_time_ns of a call
 --   std_ns                 DOUBLE   ns   sample standard deviation, to 0.001; NULL for one call
---   host_time_ns           BIGINT   ns   host time of the calls, summed; NULL for `(no op)`
+--   host_time_ns           BIGINT   ns   host time of the calls, summed; NULL if none is known
 --   pct                    DOUBLE   pct  share of the trace's direct_kernel_time_ns; NULL if none
 --   cumulative_pct         DOUBLE   pct  pct of this row and those before it, longest time first
 -- notes:
 --   Every GPU activity is in exactly one row. A launch call without an op stands for itself (for
---   instance hipGraphLaunch); activities with neither come under `(no op)`.
+--   instance hipGraphLaunch); activities with neither come under `(no op)`. Calls that a graph
+--   replays, known by its capture, have no host time.
 CREATE OR REPLACE VIEW op_summary AS
 WITH
     grouped AS (

@@ -1,7 +1,7 @@
 -- Which runs of each label are judged, and which they are compared with.
 --
 -- grain:   one row per (label, run_id)
--- reads:   runs, _gate_settings
+-- reads:   job_runs, _gate_settings
 -- columns:
 --   label   VARCHAR  -  the label that is judged; NULL if no file names the trace
 --   run_id  VARCHAR  -  a run
@@ -14,18 +14,18 @@ CREATE OR REPLACE VIEW _gate_runs AS
 WITH
     comparable AS (
         SELECT
-            runs.label,
-            runs.run_id,
-            row_number() OVER (PARTITION BY runs.label ORDER BY runs.position) AS place
-        FROM runs
-        JOIN runs AS newest
-            ON newest.label IS NOT DISTINCT FROM runs.label
+            job_runs.label,
+            job_runs.run_id,
+            row_number() OVER (PARTITION BY job_runs.label ORDER BY job_runs.position) AS place
+        FROM job_runs
+        JOIN job_runs AS newest
+            ON newest.label IS NOT DISTINCT FROM job_runs.label
             AND newest.position = 1
-            AND newest.arch IS NOT DISTINCT FROM runs.arch
-            AND newest.traces = runs.traces
-            AND newest.per = runs.per
+            AND newest.arch IS NOT DISTINCT FROM job_runs.arch
+            AND newest.traces = job_runs.traces
+            AND newest.per = job_runs.per
         WHERE newest.is_good
-            AND runs.is_good
+            AND job_runs.is_good
     )
 SELECT
     comparable.label,
@@ -39,6 +39,6 @@ SELECT
     label,
     run_id,
     'unusable' AS side
-FROM runs
+FROM job_runs
 WHERE position = 1
     AND NOT is_good;

@@ -1,7 +1,7 @@
 -- The newest run of each label against the runs before it: what got slower beyond the noise.
 --
 -- grain:   one row per (label, metric, subject)
--- reads:   trends, runs, _gate_runs, _gate_settings
+-- reads:   trends, job_runs, _gate_runs, _gate_settings
 -- columns:
 --   label          VARCHAR      -    label of the job; NULL if no file names the trace
 --   metric         VARCHAR      -    what value is, as in trends; or run
@@ -43,10 +43,11 @@ WITH
             _gate_runs.label,
             count(*) FILTER (WHERE _gate_runs.side = 'newest') AS newest_count,
             count(*) FILTER (WHERE _gate_runs.side = 'baseline') AS baseline_count,
-            arg_max(runs.run_id, runs.run_time) FILTER (WHERE _gate_runs.side = 'newest') AS run_id,
-            max(runs.run_time) FILTER (WHERE _gate_runs.side = 'newest') AS run_time
+            arg_max(job_runs.run_id, job_runs.run_time)
+                FILTER (WHERE _gate_runs.side = 'newest') AS run_id,
+            max(job_runs.run_time) FILTER (WHERE _gate_runs.side = 'newest') AS run_time
         FROM _gate_runs
-        JOIN runs USING (run_id)
+        JOIN job_runs USING (run_id)
         WHERE _gate_runs.side <> 'unusable'
         GROUP BY _gate_runs.label
     ),
@@ -202,13 +203,13 @@ UNION ALL
 SELECT
     _gate_runs.label,
     'run' AS metric,
-    coalesce(runs.path, runs.run_id) AS subject,
-    runs.run_id,
-    runs.run_time,
+    coalesce(job_runs.path, job_runs.run_id) AS subject,
+    job_runs.run_id,
+    job_runs.run_time,
     'unusable' AS verdict,
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     NULL, NULL,
-    runs.status || coalesce(': ' || runs.reason, '') AS why
+    job_runs.status || coalesce(': ' || job_runs.reason, '') AS why
 FROM _gate_runs
-JOIN runs USING (run_id)
+JOIN job_runs USING (run_id)
 WHERE _gate_runs.side = 'unusable';

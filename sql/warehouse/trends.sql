@@ -1,7 +1,7 @@
 -- Numbers of each run over time: the whole, its steps, each op with its inputs, each kernel.
 --
 -- grain:   one row per (run_id, metric, subject)
--- reads:   runs, _trace_runs, trace_timeline, step_summary, op_args_summary, roofline,
+-- reads:   job_runs, _trace_runs, trace_timeline, step_summary, op_args_summary, roofline,
 --          kernel_summary
 -- columns:
 --   label        VARCHAR      -    label of the job; NULL if no file names the trace
@@ -205,19 +205,19 @@ WITH
         FROM kernel_times
     )
 SELECT
-    runs.label,
+    job_runs.label,
     measured.metric,
     measured.subject,
     measured.run_id,
-    runs.position,
-    runs.run_time,
-    runs.time_source,
-    runs.is_good,
+    job_runs.position,
+    job_runs.run_time,
+    job_runs.time_source,
+    job_runs.is_good,
     CASE
-        WHEN measured.per = 'sum' THEN measured.value / runs.divisor ELSE measured.value
+        WHEN measured.per = 'sum' THEN measured.value / job_runs.divisor ELSE measured.value
     END AS value,
     measured.unit,
-    CASE WHEN measured.per = 'sum' THEN runs.per ELSE measured.per END AS per,
+    CASE WHEN measured.per = 'sum' THEN job_runs.per ELSE measured.per END AS per,
     measured.worse,
     100 * measured.time_ns / sum(measured.time_ns) OVER (
         PARTITION BY measured.run_id, measured.metric
@@ -226,5 +226,5 @@ SELECT
     measured.input_dims,
     measured.input_types
 FROM measured
-JOIN runs USING (run_id)
+JOIN job_runs USING (run_id)
 WHERE measured.value IS NOT NULL;

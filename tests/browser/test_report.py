@@ -213,7 +213,7 @@ def test_trends_of_the_metric_that_is_chosen(opened, written, samples):
     rows = query(
         samples,
         "SELECT label, 1 - position AS x, value / 1e3 AS us FROM trends WHERE metric = 'total_ns'"
-        " AND label IN (SELECT label FROM runs GROUP BY label HAVING count(*) > 1) ORDER BY x",
+        " AND label IN (SELECT label FROM job_runs GROUP BY label HAVING count(*) > 1) ORDER BY x",
     )
     with opened(written()) as shown:
         shown.page.select_option(".choose select", "total_ns")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_sql_headers import parsed, tables_read
+from test_sql_headers import RATES, parsed, tables_read
 
 import tracehouse
 from tracehouse.resources import sql_texts
@@ -67,6 +67,9 @@ def test_house_style(folder):
     for view in views:
         assert view.summary.endswith(".")
         for column in view.columns:
+            if column.unit in RATES:
+                assert column.name.endswith(RATES[column.unit])
+                continue
             assert column.unit in UNITS
             is_plain = column.unit in ("-", "ns")  # ns of a value whose unit is always that
             assert is_plain or column.name.split("_")[-1] == column.unit

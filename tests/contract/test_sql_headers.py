@@ -17,6 +17,7 @@ from tracehouse.warehouse.connection import open_session
 from tracehouse.warehouse.views import load_views
 
 VIEWS = load_views("trace")
+TEXTS = sql_texts("trace")
 SCHEMAS = {table.name: table.schema for table in (*TABLES.values(), STEP_GRAMMARS)}
 each_view = pytest.mark.parametrize("view", VIEWS, ids=[v.name for v in VIEWS])
 
@@ -52,6 +53,7 @@ def sample_part(seed: int = 7) -> dict[str, pa.Table]:
         rows["launches"] += [
             {"trace_id": trace, "event_id": 100 + i, "name": f"launch{i % 2}", "kernel_count": 2}
             | {"kernel_time_ns": draw.randrange(9)}
+            | {"direct_kernel_count": draw.randrange(3), "direct_kernel_time_ns": draw.randrange(9)}
             for i in range(6)
         ]
         rows["kernels"] += [
@@ -88,6 +90,15 @@ def sample_part(seed: int = 7) -> dict[str, pa.Table]:
             | {"first_step": 5 * i, "last_step": 5 * i + 6, "fallback": False}
             for i, kind in enumerate(("ramp_up", "mixed", "decode"))
         ]
+        rows["attention_roofline"] += [
+            {"trace_id": trace, "event_id": i, "step_id": i % 7, "name": f"op{i % 2}"}
+            | {"phase": draw.choice(("decode", "mixed")), "window_keys": draw.choice((None, 128))}
+            | {"h_q": 64, "h_kv": draw.choice((None, 8)), "kernel_time_ns": draw.randrange(90)}
+            | {"flops": draw.choice((None, 1000)), "bytes": 4000, "flops_min": 500}
+            | {"roofline_ns": draw.choice((None, 0.125, 0.75)), "why": draw.choice((None, "x"))}
+            | {"bound": draw.choice((None, "compute", "memory"))}
+            for i in range(20)
+        ]
         rows["triton_kernels"] += [
             {"trace_id": trace, "event_id": i, "name": f"triton_{i % 3}", "kind": "poi"}
             | {"signature_id": draw.choice((None, 0, 1)), "kernel_hash": draw.choice((None, "h"))}
@@ -118,7 +129,7 @@ def installed(tables: dict[str, pa.Table]) -> duckdb.DuckDBPyConnection:
     for name, table in tables.items():
         session.register(name, table)
     for view in VIEWS:
-        session.execute(sql_texts("trace")[view.name])
+        session.execute(TEXTS[view.name])
     return session
 
 
@@ -247,14 +258,14 @@ def test_words_are_for_people(view):
             assert column.name.endswith(RATES[column.unit])
             continue
         assert column.unit in {"-", "ns", "pct", "bytes", "flops"}
-        quantity = column.name.removesuffix("_seed").removesuffix("_min")
+        quantity = column.name.removesuffix("_seed").removesuffix("_min").removesuffix("_max")
         assert column.unit == "-" or quantity.split("_")[-1] == column.unit
         assert not column.meaning.endswith("]")  # brackets hold the unit of a COMMENT
 
 
 @each_view
 def test_house_style(view):
-    text = sql_texts("trace")[view.name]
+    text = TEXTS[view.name]
     assert "SELECT *" not in text
     assert max(len(line) for line in text.splitlines()) <= 100
     assert text.endswith(";\n")

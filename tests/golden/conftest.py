@@ -25,6 +25,7 @@ class Activity:
     replayed: bool  # started by a graph launch
     op_id: int | None
     launch_id: int | None
+    graft: str | None  # how it was tied to the capture of its graph
     span: peer.Span
 
 
@@ -70,6 +71,7 @@ def case_of(shared_traces, archive):
                 replayed=row["graph"],
                 op_id=row["op_id"],
                 launch_id=row["launch_id"],
+                graft=row["graft"],
                 span=peer.Span(*(events[row["event_id"]][key] for key in ("ts", "dur"))),
             )
             for row in rows("kernels")

@@ -7,6 +7,8 @@ from collections import Counter, defaultdict
 import pytest
 from reference import peer
 
+from tracehouse.analysis.op_categories import plain_name
+
 # Ops whose time differs by more than a millionth because the peer's sums are of doubles.
 ROUNDED = {
     "h100/Qwen_Qwen1.5-0.5B-Chat__1016005": """
@@ -23,14 +25,20 @@ ROUNDED = {
         aten::masked_fill_ aten::mm aten::sub aten::where
     """,
     "inference/sglang_decode/sglang_Qwen3-8B_decode": """
-        aten::_foreach_copy_ aten::arange aten::argmax aten::cumsum aten::neg hipLaunchKernel
-        hipModuleLaunchKernel
+        aiter::add_rmsnorm aiter::rmsnorm aten::_foreach_copy_ aten::arange aten::argmax
+        aten::cumsum aten::gather aten::neg hipLaunchKernel hipModuleLaunchKernel
+        sgl_kernel::rotary_embedding sglang::store_cache
+        sglang_profiler::attention_paged_attention_ragged
     """,
     "inference/vllm_decode_full/graph_execution": """
-        aten::copy_ aten::index aten::sub
+        SortTokens TopK _C::rotary_embedding _C_cache_ops::reshape_and_cache_flash aiter::rms_norm
+        aiter::rmsnorm2d_fwd_with_add_ck aten::addmm aten::copy_ aten::index aten::sub
+        triton_poi_fused_0 triton_poi_fused__to_copy_1
+        triton_poi_fused_constant_pad_nd_moe_forward_0 vllm::unified_attention_with_output
     """,
     "inference/vllm_prefilldecode_piecewise/graph_execution": """
-        aten::copy_ aten::index aten::sub
+        SortTokens TopK aiter::rms_norm aten::copy_ aten::index aten::sub triton_poi_fused_0
+        triton_poi_fused__to_copy_1
     """,
     "mi300/Qwen_Qwen1.5-0.5B-Chat__1016005": """
         aten::_local_scalar_dense aten::add aten::all aten::arange aten::bmm aten::cos aten::eq
@@ -46,48 +54,40 @@ ROUNDED = {
     """,
 }
 
-# Ops that the peer puts kernels of a replayed graph down to, from the trace of its capture.
-GRAFTED = {
-    "inference/sglang_decode/sglang_Qwen3-8B_decode": """
-        aiter::add_rmsnorm aiter::rmsnorm aten::copy_ aten::gather aten::mm
-        sgl_kernel::rotary_embedding sgl_kernel::silu_and_mul sglang::store_cache
-        sglang_profiler::attention_paged_attention_ragged
-    """,
-    "inference/vllm_decode_full/graph_execution": """
-        SortTokens TopK _C::rotary_embedding _C_cache_ops::reshape_and_cache_flash aiter::rms_norm
-        aiter::rmsnorm2d_fwd_with_add_ck aten::addmm triton_poi_fused_0
-        triton_poi_fused__to_copy_1 triton_poi_fused_constant_pad_nd_moe_forward_0
-        vllm::moe_forward vllm::unified_attention_with_output
-    """,
-    "inference/vllm_prefilldecode_piecewise/graph_execution": """
-        SortTokens TopK _C::rotary_embedding aiter::rms_norm aiter::rmsnorm2d_fwd_with_add_ck
-        aten::addmm triton_poi_fused_0 triton_poi_fused__to_copy_1
-        triton_poi_fused_constant_pad_nd_moe_forward_0 vllm::moe_forward
-    """,
-}
+# Traces whose kernels are mostly of replayed graphs: the ops are in the trace of the capture.
+REPLAYED = (
+    "inference/sglang_decode/sglang_Qwen3-8B_decode",
+    "inference/vllm_decode_full/graph_execution",
+    "inference/vllm_prefilldecode_piecewise/graph_execution",
+)
 
 # Rows of ours that the peer has not.
 ONLY_OURS = {
     "h100/Qwen_Qwen1.5-0.5B-Chat__1016005": {"(no op)"},
     "mi300/Qwen_Qwen1.5-0.5B-Chat__1016005": {"(no op)"},
-    **{trace: {"hipGraphLaunch"} for trace in GRAFTED},
 }
-ROUNDED, GRAFTED = (
-    {trace: set(names.split()) for trace, names in table.items()} for table in (ROUNDED, GRAFTED)
-)
+ROUNDED = {trace: set(names.split()) for trace, names in ROUNDED.items()}
 
 
 def ours(case):
     """Calls, direct and subtree time in ns of each row of op_summary."""
     return {
-        row["name"]: (row["count"], row["direct_kernel_time_ns"], row["kernel_time_ns"])
+        plain_name(row["name"]): (
+            row["count"],
+            row["direct_kernel_time_ns"],
+            row["kernel_time_ns"],
+        )
         for row in case.rows("op_summary")
     }
 
 
 def sums(case, interval):
     """The same in plain Python, from the op or the launch of each activity."""
-    names = {row["event_id"]: row["name"] for t in ("launches", "ops") for row in case.rows(t)}
+    names = {
+        row["event_id"]: plain_name(row["name"])
+        for t in ("launches", "ops")
+        for row in case.rows(t)
+    }
     parents = {row["event_id"]: row["parent_id"] for row in case.rows("ops")}
     direct, below = defaultdict(list), defaultdict(list)
     for activity in case.activities:
@@ -110,7 +110,6 @@ def sums(case, interval):
 def test_ops(case_of, trace):
     case = case_of(trace)
     mine, theirs = ours(case), peer.ops(case.report)
-    grafted = GRAFTED.get(trace, set())
     assert mine.keys() - theirs.keys() == ONLY_OURS.get(trace, set())
     exact, in_doubles = sums(case, lambda span: span.exact), sums(case, lambda span: span.doubles)
     lone = [activity.span for activity in case.activities if activity.link == "none"]
@@ -118,9 +117,9 @@ def test_ops(case_of, trace):
         time = sum(int(1_000 * span.dur) for span in lone)
         exact["(no op)"] = len(lone), time, time
     assert mine == exact
-    # Where the peer used no capture, it put the same kernels down to the same calls, in doubles.
+    # The peer put the same kernels down to the same calls, in doubles.
     differing = set()
-    for name in theirs.keys() - grafted:
+    for name in theirs:
         assert theirs[name] == pytest.approx(in_doubles[name], rel=peer.EXACT), name
         assert mine[name][0] == theirs[name][0], name
         in_ns = [1_000 * time for time in theirs[name][1:]]
@@ -130,37 +129,27 @@ def test_ops(case_of, trace):
 
 
 @pytest.mark.parametrize(
-    ("trace", "graphs", "kernels", "time_ns"),
+    ("trace", "graphs", "kernels", "size"),
     [
-        # 544 of 558 activities, none at the same time as another
-        ("inference/sglang_decode/sglang_Qwen3-8B_decode", 1, 544, 9_656_404),
-        # 421 of 434
-        ("inference/vllm_decode_full/graph_execution", 1, 421, 10_388_482),
-        # 361 of 423 (perf_models B3); 112 ns of two kernels are at the same time
-        ("inference/vllm_prefilldecode_piecewise/graph_execution", 25, 361, 149_919_755 - 112),
+        (REPLAYED[0], 1, 544, 32),  # of 558 activities
+        (REPLAYED[1], 1, 421, 32),  # of 434
+        (REPLAYED[2], 25, 361, 8192),  # of 423 (perf_models B3)
     ],
 )
-def test_kernels_of_replayed_graphs(case_of, trace, graphs, kernels, time_ns):
+def test_kernels_of_replayed_graphs(case_of, trace, graphs, kernels, size):
     case = case_of(trace)
-    mine, theirs = ours(case), peer.ops(case.report)
+    launches = [row for row in case.rows("launches") if row["is_graph"]]
+    assert [row["capture_size"] for row in launches] == [size] * graphs
+    assert sum(row["kernel_count"] for row in launches) == kernels
+    assert sum(row["direct_kernel_count"] for row in launches) == 0
     replayed = [activity for activity in case.activities if activity.replayed]
-    assert (mine["hipGraphLaunch"], len(replayed)) == ((graphs, time_ns, time_ns), kernels)
-    assert all(activity.op_id is None for activity in replayed)
-    assert all(row["op_id"] is None for row in case.rows("launches") if row["is_graph"])
-    # The peer's report says, by kernel name, which of its ops each of them went to, and all did.
-    op_of, count = {}, Counter(activity.name for activity in replayed)
+    assert len(replayed) == kernels
+    assert {(activity.link, activity.graft) for activity in replayed} == {("capture", "exact")}
+    # The peer's report says, by kernel name, which of its ops each of them went to: to the same.
+    names = {row["event_id"]: plain_name(row["name"]) for row in case.rows("ops")}
+    mine = Counter((activity.name, names[activity.op_id]) for activity in replayed)
     for kernel, by_op in peer.kernels_of_ops(case.report).items():
-        if kernel in count:
-            (op_of[kernel],) = by_op
-            assert by_op[op_of[kernel]] == count[kernel]
-    assert op_of.keys() == count.keys()
-    assert set(op_of.values()) == GRAFTED[trace]
-    # With what ours has for the op as well, these kernels make the peer's time of it.
-    time = defaultdict(float)
-    for activity in replayed:
-        start, end = activity.span.doubles
-        time[op_of[activity.name]] += end - start
-    in_doubles = sums(case, lambda span: span.doubles)
-    for name in GRAFTED[trace]:
-        both = time[name] + in_doubles[name][1]
-        assert theirs[name][1] == pytest.approx(both, rel=peer.EXACT), name
+        for op, count in by_op.items():
+            if any(name == kernel for name, _ in mine):
+                assert mine.pop((kernel, op)) == count
+    assert not mine

@@ -127,9 +127,9 @@ def serving_flops(
 def serving_bytes(
     requests: list[tuple[int, int]], h_q: int, h_kv: int, width: int, here: int, there: int
 ) -> int:
-    """Queries, output, new keys and values in one type, what lies in the cache in another."""
+    """Queries and outputs in one type, every key and value of a request in another."""
     total = 0
     for queries, keys in requests:
-        total += queries * (h_q + h_kv) * width * here
-        total += (keys - queries) * h_kv * width * there
+        total += queries * h_q * width * here
+        total += keys * h_kv * width * there
     return total

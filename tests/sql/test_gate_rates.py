@@ -39,7 +39,7 @@ def documented(repo_root):
 
 
 def tables(values):
-    """Make `trends` and `runs` of (archives, runs, ops) values: op_ns and busy_ns."""
+    """Make `trends` and `job_runs` of (archives, runs, ops) values: op_ns and busy_ns."""
     count, runs, _ = values.shape
     archive, run, op = (index.ravel() for index in np.indices(values.shape))
     label = np.char.add("a", archive.astype(str))

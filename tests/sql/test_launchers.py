@@ -14,6 +14,7 @@ from tracehouse.analysis.summaries import evaluated
 # fused (4) ───────── kernel 23: [60, 70); below it, a nested op's 35 ns as well
 # cudaGraphLaunch (50) ── kernels 24: [80, 92) and 25: [86, 98)                  union 18
 # cudaGraphLaunch (51) ── kernel 26: [100, 112)                                  12
+#                      and kernel 30, which by its capture is of fused
 # nothing known ───── kernels 27: [120, 132), 28: [140, 148), 29 of unknown length
 OPS = (
     {"event_id": 1, "name": "aten::linear", "category": "GEMM", "dur_ns": 90}
@@ -30,11 +31,14 @@ OPS = (
 )
 LAUNCHES = (
     {"event_id": 49, "name": "cudaLaunchKernel", "op_id": 2, "dur_ns": 4}
-    | {"kernel_count": 1, "kernel_time_ns": 20},
+    | {"kernel_count": 1, "kernel_time_ns": 20}
+    | {"direct_kernel_count": 0, "direct_kernel_time_ns": 0},
     {"event_id": 50, "name": "cudaGraphLaunch", "dur_ns": 5}
-    | {"kernel_count": 2, "kernel_time_ns": 18},
+    | {"kernel_count": 2, "kernel_time_ns": 18}
+    | {"direct_kernel_count": 2, "direct_kernel_time_ns": 18},
     {"event_id": 51, "name": "cudaGraphLaunch", "dur_ns": 6}
-    | {"kernel_count": 1, "kernel_time_ns": 12},
+    | {"kernel_count": 2, "kernel_time_ns": 22}
+    | {"direct_kernel_count": 1, "direct_kernel_time_ns": 12},
 )
 KERNELS = (
     activity(20, "compute", 0, 20, op_id=2, launch_id=49),
@@ -47,6 +51,7 @@ KERNELS = (
     activity(27, "memcpy", 120, 132),
     activity(28, "compute", 140, 148),
     activity(29, "compute", 150, None),
+    activity(30, "compute", 112, 122, op_id=4, launch_id=51),
 )
 SIGNATURES = (
     {"signature_id": 77, "input_dims": [[1024], [8, 512], None], "input_types": ["float", ""]},
@@ -145,7 +150,8 @@ def test_equal_ids_of_two_traces_do_not_mix():
     # Launch 50 has an op in trace A and none in trace B.
     launches = [
         {"trace_id": t, "event_id": 50, "name": "launch", "kernel_count": 1, "kernel_time_ns": 9}
-        for t in (A, B)
+        | {"direct_kernel_count": own, "direct_kernel_time_ns": 9 * own}
+        for t, own in ((A, 0), (B, 1))
     ]
     kernels = [
         {**activity(20, "compute", 0, 9, launch_id=50, op_id=2), "trace_id": A},
@@ -173,7 +179,8 @@ def test_shares_of_no_time_are_unknown():
 
 
 OWNERS = st.lists(
-    st.sampled_from([(None, None), (2, None), (3, None), (None, 50), (None, 51)]), max_size=12
+    st.sampled_from([(None, None), (2, None), (3, None), (2, 50), (None, 50), (None, 51)]),
+    max_size=12,
 )
 
 
@@ -194,11 +201,15 @@ def test_no_activity_is_lost_or_counted_twice(owners):
         | {"direct_kernel_time_ns": sum(lengths("op_id", e))}
         for e in (2, 3)
     ]
-    launches = [
-        {"event_id": e, "name": f"launch{e}", "kernel_count": len(lengths("launch_id", e))}
-        | {"kernel_time_ns": sum(lengths("launch_id", e))}
-        for e in (50, 51)
-    ]
+    launches = []
+    for e in (50, 51):
+        all_ = lengths("launch_id", e)
+        own = [k["dur_ns"] for k in drawn if (k["launch_id"], k["op_id"]) == (e, None)]
+        launches.append(
+            {"event_id": e, "name": f"launch{e}"}
+            | {"kernel_count": len(all_), "kernel_time_ns": sum(all_)}
+            | {"direct_kernel_count": len(own), "direct_kernel_time_ns": sum(own)}
+        )
     found = evaluated(part(ops=of_trace(ops), launches=of_trace(launches), kernels=drawn))
     for view in ("op_summary", "op_args_summary", "op_categories"):
         rows = found[view].to_pylist()

@@ -1,4 +1,4 @@
-"""The views `runs` and `trends`: which traces are one run, and the numbers of a run."""
+"""The views `job_runs` and `trends`: which traces are one run, and the numbers of a run."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_training_sample_per_step(samples):
 
 def test_ranks_of_one_job_are_one_run_with_their_mean(samples):
     """By data/generators/two_ranks.py: mm takes 200 + 200 µs on rank 0 and 260 + 200 on rank 1."""
-    (run,) = samples.sql("SELECT * FROM runs WHERE label = 'two_ranks'").to_pylist()
+    (run,) = samples.sql("SELECT * FROM job_runs WHERE label = 'two_ranks'").to_pylist()
     assert (run["traces"], run["divisor"], run["per"], run["is_good"]) == (2, 2, "step", True)
     bf16 = "[[4096, 4096], [4096, 4096]] ['c10::BFloat16', 'c10::BFloat16']"
     found = values(samples, "two_ranks")
@@ -74,7 +74,8 @@ def test_shares_of_a_metric_make_a_whole(samples):
 def test_the_parts_add_up_to_the_summaries(samples, metric, table, time):
     """Nothing is lost between the summaries of the traces and the numbers of their runs."""
     (row,) = samples.sql(
-        "SELECT (SELECT sum(trends.value * runs.divisor) FROM trends JOIN runs USING (run_id) "
+        "SELECT (SELECT sum(trends.value * job_runs.divisor)"
+        " FROM trends JOIN job_runs USING (run_id) "
         f"WHERE metric = '{metric}') AS found, (SELECT sum({time}) FROM {table}) AS expected"
     ).to_pylist()
     assert row["found"] == pytest.approx(float(row["expected"]), rel=1e-12)
@@ -91,7 +92,7 @@ def test_efficiency_is_that_of_the_roofline(samples):
 
 
 def runs_of(traces, files=()):
-    """Evaluate `runs` over rows of `traces` and `files`; NULL for what they leave out."""
+    """Evaluate `job_runs` over rows of `traces` and `files`; NULL for what they leave out."""
     columns = {relation.name: relation.columns for relation in relations()}
     with duckdb.connect() as connection:
         for name, rows in (("traces", traces), ("files", files), ("step_summary", ())):
@@ -100,11 +101,11 @@ def runs_of(traces, files=()):
             if rows:
                 connection.register("_rows", pa.Table.from_pylist(list(rows)))
                 connection.execute(f"INSERT INTO {name} BY NAME SELECT * FROM _rows")
-        for name in ("_trace_runs", "runs"):
+        for name in ("_trace_runs", "job_runs"):
             connection.execute(sql_texts("warehouse")[name])
         query = (
             "SELECT run_id, position, traces, status, is_good, time_source, label, "
-            "epoch_us(run_time) AS at FROM runs ORDER BY label, position"
+            "epoch_us(run_time) AS at FROM job_runs ORDER BY label, position"
         )
         return connection.sql(query).to_arrow_table().to_pylist()
 

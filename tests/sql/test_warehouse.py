@@ -127,7 +127,7 @@ def test_no_dictionary_type_leaks(out):
         assert warehouse.table("ops").schema.field("name").type == pa.string()
 
 
-def test_summaries_are_tables_and_large_tables_stay_in_the_lake(out):
+def test_summaries_are_tables_and_the_rest_are_views(out):
     with Warehouse(out) as warehouse:
         tables = warehouse.sql("SELECT table_name AS n FROM duckdb_tables()")["n"].to_pylist()
         views = warehouse.sql(
@@ -138,12 +138,14 @@ def test_summaries_are_tables_and_large_tables_stay_in_the_lake(out):
         *("traces", "files", "issues", "checks", "gpu_timeline", "trace_timeline"),
         *("op_categories", "op_summary", "op_args_summary", "kernel_summary"),
         *("coverage", "roofline", "roofline_categories", "triton_summary"),
-        *("steady_state", "step_summary"),
+        *("steady_state", "step_summary", "attention_summary"),
     }
     assert set(views["n"].to_pylist()) == {
         *("events", "ops", "kernels", "launches", "annotations", "signatures", "spans"),
         *("idle_gaps", "op_perf", "triton_kernels", "steps", "steady_steps"),
-        *("runs", "trends", "regressions"),
+        *("job_runs", "trends", "regressions"),
+        *("step_phases", "phase_op_summary", "phase_kernel_summary"),
+        *("phase_roofline", "phase_triton", "attention_roofline"),
     }
 
 
@@ -178,6 +180,7 @@ def test_files_are_listed_by_path(tmp_path):
         "reason": None,
         "label": "nightly",
         "traces": [A, B],
+        "role": "trace",
     }
 
 

@@ -31,7 +31,7 @@ def compiled_calls(linked: Linked, trace_id: str, rules: OpCategories) -> pa.Tab
     for told in ("kernel_hash", "kernel_file"):
         chosen = chosen | (texts[told].codes[linked.ops] >= 0)
     rows = linked.ops[chosen]
-    columns = {name: words.take(rows).each(_plain).arrow() for name, words in texts.items()}
+    columns = {name: words.take(rows).each(plain).arrow() for name, words in texts.items()}
     columns["gpu_grid"] = _grids(linked, rows, texts["grid"]).arrow()
     columns["trace_id"] = constant(trace_id, len(rows)).arrow()
     columns["event_id"] = pa.array(frame.event_id[rows])
@@ -43,7 +43,7 @@ def _is_compiled(name: str, rules: OpCategories) -> bool:
     return parse_name(name) is not None or rules.family(name).startswith(_FAMILY)
 
 
-def _plain(text: str) -> str | None:
+def plain(text: str) -> str | None:
     """Return the text that a JSON text holds, a number as its digits; None for null."""
     if not text.startswith('"'):
         return None if text == "null" else text[:_LONGEST]
@@ -64,4 +64,4 @@ def _grids(linked: Linked, rows: Ints, grids: Words) -> Words:
     first = np.full(len(rows), -1, dtype=np.int64)
     first[owner[order[::-1]]] = linked.activities[order[::-1]]
     code = pick(grids.codes.astype(np.int64), first)
-    return Words(code.astype(np.int32), grids.values).each(_plain)
+    return Words(code.astype(np.int32), grids.values).each(plain)

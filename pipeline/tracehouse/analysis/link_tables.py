@@ -75,6 +75,7 @@ def ops_table(
             "kernel_time_ns": gpu_time.subtree_unions(frame, activities, nesting, below),
             "direct_kernel_count": gpu_time.counts(own, len(rows)),
             "direct_kernel_time_ns": gpu_time.unions(frame, activities, own, len(rows)),
+            "origin": constant("trace", len(rows)).arrow(),
         },
     )
 
@@ -82,6 +83,7 @@ def ops_table(
 def launches_table(linked: Linked, trace_id: str) -> pa.Table:
     """Make the table `launches`."""
     frame, found, rows = linked.frame, linked.launches, linked.launches.rows
+    without_op = np.where(linked.owners.op_rows < 0, found.launch, -1)
     return _table(
         tables.LAUNCHES,
         _event_columns(frame, rows, trace_id)
@@ -94,6 +96,13 @@ def launches_table(linked: Linked, trace_id: str) -> pa.Table:
             "kernel_time_ns": gpu_time.unions(frame, linked.activities, found.launch, len(rows)),
             "is_graph": found.is_graph,
             "delay_ns": _delays(linked).arrow(),
+            "direct_kernel_count": gpu_time.counts(without_op, len(rows)),
+            "direct_kernel_time_ns": gpu_time.unions(
+                frame, linked.activities, without_op, len(rows)
+            ),
+            "capture": _nothing(len(rows)),
+            "capture_size": pa.nulls(len(rows), pa.int64()),
+            "why_no_capture": _nothing(len(rows)),
         },
     )
 
@@ -177,8 +186,14 @@ def kernels_table(linked: Linked, trace_id: str) -> pa.Table:
             "bytes": frame.integers("bytes", rows).arrow(),
             "link": Words(owners.link.astype(np.int32), list(LINKS)).arrow(),
             "why_unlinked": Words(linked.why_unlinked.astype(np.int32), list(UNLINKED)).arrow(),
+            "graft": _nothing(len(rows)),
         },
     )
+
+
+def _nothing(size: int) -> pa.Array:
+    """Return a column of words that `graft` fills where there are captures."""
+    return Words(np.full(size, -1, dtype=np.int32), []).arrow()
 
 
 def _numbers(values: Ints) -> pa.Array:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tracehouse.analysis.attention_calls import attention_calls
 from tracehouse.analysis.columns import (
     Ints,
     Mask,
@@ -33,8 +34,10 @@ from tracehouse.analysis.forward_calls import forward_candidates, number_bearers
 from tracehouse.analysis.kernel_hints import element_bytes, hints
 from tracehouse.analysis.op_work import Called, Formulas, Results, Spec
 from tracehouse.analysis.roofline import in_cache, limits
+from tracehouse.analysis.serving_work import ranks_of, with_steps
 from tracehouse.analysis.settings import Settings
 from tracehouse.analysis.signatures import rows_of_ids
+from tracehouse.analysis.step_lengths import StepLengths
 from tracehouse.compute.forest import add_upward, or_upward, topmost
 from tracehouse.formulas.arch import Arch
 from tracehouse.schema.tables import OP_PERF
@@ -72,7 +75,7 @@ def op_perf(
 
     Args:
         linked: the tables `ops`, `signatures`, `kernels` and `triton_kernels` of the traces, in the
-            order of one another's traces.
+            order of one another's traces; `traces` and `steps` of any order.
         archs: the device of each trace by trace_id, None if it is not known.
         settings: the user's choices.
 
@@ -91,6 +94,7 @@ def op_perf(
     results = formulas.results(called)
     results, forward = _with_forward(ops, found, called, formulas, results, linked["signatures"])
     results = _with_compiled(found, formulas, results, linked["triton_kernels"])
+    results = _with_steps(linked, found, formulas, results, settings)
     results = results.without(np.flatnonzero(found.has_graph), GRAPH_BELOW)
     return _table(ops, found, formulas, results, forward, _devices(found, archs, settings))
 
@@ -201,6 +205,35 @@ def _with_forward(
 
 def _equal(first: Reals, second: Reals) -> NDArray[np.bool_]:
     return (first == second) | (np.isnan(first) & np.isnan(second))
+
+
+def _with_steps(
+    linked: Mapping[str, pa.Table],
+    found: _Ops,
+    formulas: Formulas,
+    results: Results,
+    settings: Settings,
+) -> Results:
+    """Give serving attention the work that the sums of its step tell."""
+    calls = attention_calls(
+        linked["ops"],
+        found.rows,
+        found.name,
+        found.trace,
+        found.parent,
+        found.inner_first,
+        formulas.family,
+    )
+    if calls is None:
+        return results
+    steps = linked["steps"]
+    lengths = StepLengths(steps, _numbers(read_words(steps, "trace_id"), found.number))
+    ranks = {
+        found.number[word]: count
+        for word, count in ranks_of(linked["traces"]).items()
+        if word in found.number
+    }
+    return with_steps(results, calls, lengths, ranks, settings.model_config)
 
 
 def _with_compiled(

@@ -13,6 +13,7 @@ from tracehouse.analysis import op_categories, step_grammars
 from tracehouse.analysis.op_categories import OpCategories
 from tracehouse.analysis.step_grammars import Grammars
 from tracehouse.formulas.arch import Arch
+from tracehouse.formulas.model_config import ModelConfig
 from tracehouse.formulas.user import ModelFile, UserModel
 from tracehouse.serving.window import Workload
 
@@ -34,6 +35,7 @@ class Settings:
     earlier one's. inductor_cache: folder of the compiled kernels' files, None to look where
     Inductor keeps it. step_patterns: regular expressions of annotations that are steps, tried
     before the rules of data/step_grammars.csv. workload: the serving benchmark that was run.
+    model_config: attention of the model, for calls whose inputs do not say it.
     """
 
     categories: CategoryFile | None = None
@@ -42,6 +44,7 @@ class Settings:
     inductor_cache: Path | None = None
     step_patterns: tuple[str, ...] = ()
     workload: Workload | None = None
+    model_config: ModelConfig | None = None
 
     @property
     def rules(self) -> OpCategories:
@@ -74,7 +77,7 @@ class Settings:
         texts = (None if self.categories is None else self.categories.text, self.model_texts)
         words = [__version__, repr(texts), repr(self.arch)]
         words.append(str(self.inductor_cache))
-        words += [repr(self.step_patterns), repr(self.workload)]
+        words += [repr(self.step_patterns), repr(self.workload), repr(self.model_config)]
         return xxhash.xxh3_64("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()
 
 

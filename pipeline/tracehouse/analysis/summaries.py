@@ -11,9 +11,13 @@ from collections.abc import Mapping, Sequence
 import duckdb
 import pyarrow as pa
 
+from tracehouse.analysis.attention_kernels import attention_kernels
+from tracehouse.analysis.attention_roofline import attention_roofline
 from tracehouse.analysis.op_perf import op_perf
+from tracehouse.analysis.serving_work import ranks_of
 from tracehouse.analysis.settings import DEFAULT, Settings
 from tracehouse.formulas.arch import Arch
+from tracehouse.schema.tables import ATTENTION_ROOFLINE
 from tracehouse.serving.steady_state import steady_state
 from tracehouse.vocab import Role
 from tracehouse.warehouse.connection import open_session
@@ -21,10 +25,15 @@ from tracehouse.warehouse.views import View, evaluate_views, load_views
 
 INPUTS = (
     *("traces", "issues", "kernels", "ops", "launches", "signatures", "annotations"),
-    *("op_perf", "triton_kernels", "step_grammars", "steady_state"),
+    *("op_perf", "attention_roofline", "triton_kernels", "step_grammars", "steady_state"),
 )
 
-_SEQUENCES = "SELECT trace_id, step_id, process, phase, r FROM steps"
+_STEPS = """
+SELECT
+    trace_id, step_id, process, phase, r, framework, violated,
+    r_c, r_g, c_sq, c_sk, c_sqsq, c_sqsk, g_sq, g_sk, g_sqsq, g_sqsk, tokens, t_sk, t_sqsq, t_sqsk
+FROM steps
+"""
 
 # Views without rows where no annotation is a step or part of one, or no kernel is compiled.
 _OF_STEPS = (
@@ -32,6 +41,7 @@ _OF_STEPS = (
     *("steps", "step_summary", "steady_steps"),
 )
 _OF_COMPILED = ("triton_summary",)
+_OF_ATTENTION = ("attention_summary",)
 _STEP_ROLES = {role.value for role in Role} - {Role.OTHER.value}
 
 
@@ -41,11 +51,11 @@ def summarise(
     archs: Mapping[str, Arch | None] | None = None,
     settings: Settings = DEFAULT,
 ) -> dict[str, pa.Table]:
-    """Make `op_perf`, `steady_state` and every public view of sql/trace over the tables of a part.
+    """Make what steps and ops tell, and every public view of sql/trace, over the tables of a part.
 
     Args:
-        tables: the INPUTS but those two and step_grammars, in the schemas of
-            `tracehouse.schema.tables`; more are ignored.
+        tables: the INPUTS but `op_perf`, `attention_roofline`, `steady_state` and step_grammars, in
+            the schemas of `tracehouse.schema.tables`; more are ignored.
         archs: the device of each trace, by trace_id; one that is left out is not known.
         settings: the user's choices.
 
@@ -57,18 +67,34 @@ def summarise(
         KeyError: one of INPUTS is missing.
         UsageError: the user's categories or formulas cannot be used.
     """
-    measured = {"op_perf": op_perf(tables, archs or {}, settings)}
-    given = {**tables, **measured, "step_grammars": settings.grammars.table()}
+    given = {**tables, "step_grammars": settings.grammars.table()}
     views = load_views("trace")
     first = _needed_by("steps", views)
-    without_rows = _without_rows(given)
     with _session(given) as session:
-        evaluate_views(session, first, without_rows)
-        steps = session.sql(_SEQUENCES).to_arrow_table()
-        measured["steady_state"] = steady_state(steps, settings.workload)
-        session.register("steady_state", measured["steady_state"])
-        evaluate_views(session, [view for view in views if view not in first], without_rows)
+        evaluate_views(session, first, _without_steps(given))
+        steps = coded_steps(session)
+        work = op_perf({**tables, "steps": steps}, archs or {}, settings)
+        measured = {
+            "op_perf": work,
+            "attention_roofline": _attention(tables, work, steps, archs or {}, settings),
+            "steady_state": steady_state(steps, settings.workload),
+        }
+        for name, table in measured.items():
+            session.register(name, table)
+        rest = [view for view in views if view not in first]
+        evaluate_views(session, rest, _without_rows({**given, **measured}))
         return measured | _public(session, views)
+
+
+def steps_alone(
+    linked: Mapping[str, pa.Table], settings: Settings = DEFAULT
+) -> tuple[pa.Table, pa.Table]:
+    """Make `steps`, in order, and `steady_state` of one linked trace, and nothing else."""
+    given = {**linked, "step_grammars": settings.grammars.table()}
+    with _session(given) as session:
+        evaluate_views(session, _needed_by("steps", load_views("trace")))
+        steps = session.sql("SELECT * FROM steps ORDER BY step_id").to_arrow_table()
+    return steps, steady_state(steps, settings.workload)
 
 
 def evaluated(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
@@ -79,12 +105,42 @@ def evaluated(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         return _public(session, views)
 
 
-def _without_rows(tables: Mapping[str, pa.Table]) -> frozenset[str]:
-    """Return the views that have no rows because the traces have no steps, or no such kernels."""
+def _attention(
+    tables: Mapping[str, pa.Table],
+    work: pa.Table,
+    steps: pa.Table,
+    archs: Mapping[str, Arch | None],
+    settings: Settings,
+) -> pa.Table:
+    if not steps.num_rows:
+        return ATTENTION_ROOFLINE.schema.empty_table()
+    words = tables["traces"]["trace_id"].to_pylist()
+    devices = {word: settings.arch or archs.get(word) for word in words}
+    ranks, config = ranks_of(tables["traces"]), settings.model_config
+    kernels = attention_kernels(tables["kernels"], steps, devices, ranks, config)
+    return attention_roofline(work, kernels, steps, config)
+
+
+def _without_steps(tables: Mapping[str, pa.Table]) -> frozenset[str]:
+    """Return the views that have no rows because the traces have no steps."""
     roles = tables["annotations"]["role"].unique().cast(pa.string()).to_pylist()
-    of_steps = () if set(roles) & _STEP_ROLES else _OF_STEPS
+    return frozenset(() if set(roles) & _STEP_ROLES else _OF_STEPS)
+
+
+def _without_rows(tables: Mapping[str, pa.Table]) -> frozenset[str]:
+    """Return the views without rows: the traces have no steps, or no such calls or kernels."""
     of_kernels = () if tables["triton_kernels"].num_rows else _OF_COMPILED
-    return frozenset((*of_steps, *of_kernels))
+    of_attention = () if tables["attention_roofline"].num_rows else _OF_ATTENTION
+    return _without_steps(tables) | {*of_kernels, *of_attention}
+
+
+def coded_steps(session: duckdb.DuckDBPyConnection) -> pa.Table:
+    """Return rows of the view `steps`, its words dictionary-encoded as those of stored tables."""
+    steps = session.sql(_STEPS).to_arrow_table()
+    for place, field in enumerate(steps.schema):
+        if pa.types.is_string(field.type):
+            steps = steps.set_column(place, field.name, steps[field.name].dictionary_encode())
+    return steps
 
 
 def _session(tables: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:

@@ -86,6 +86,7 @@ def kernels_table(calls: Calls, work: Work, ops: Ops, arch: Arch | None) -> pa.T
         "name": calls.name.arrow(),
         "kind": calls.name.each(lambda name: read_name(name).kind).arrow(),
         "signature_id": read_integers(table_ops, "signature_id").take(calls.at).arrow(),
+        "step_id": read_integers(table_ops, "step_id").take(calls.at).arrow(),
         "kernel_count": pa.array(count),
         "kernel_time_ns": Integers(time, count > 0).arrow(),
         "compute_spec": limit.spec.arrow(),

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracehouse.cli.options import FAILED, format_option, reports_errors, serving_options
+from tracehouse.cli.options import (
+    FAILED,
+    format_option,
+    model_config_option,
+    reports_errors,
+    serving_options,
+)
 from tracehouse.cli.output import beside, cell, check_words, duration, emit, printable
 
 if TYPE_CHECKING:
@@ -70,6 +76,13 @@ _MOST_NAMED = 10  # of the unfinished files
     "$TORCHINDUCTOR_CACHE_DIR, ~/.cache/torchinductor or torchinductor_USER in the temporary "
     "folder, the first that exists.",
 )
+@click.option(
+    "--capture",
+    metavar="DIR|FILE",
+    help="Traces taken while CUDA or HIP graphs were captured: they tell the ops of replayed "
+    "graphs. A folder capture_traces beside a trace is found by itself.",
+)
+@model_config_option
 @serving_options
 @format_option
 @reports_errors
@@ -85,6 +98,8 @@ def analyze(
     arch: str | None,
     models: tuple[str, ...],
     inductor_cache_dir: str | None,
+    capture: str | None,
+    model_config: str | None,
     step_patterns: tuple[str, ...],
     conc: int | None,
     osl: int | None,
@@ -95,12 +110,14 @@ def analyze(
     """Analyse traces into a warehouse.
 
     PATHS are files, folders, globs or URLs. A file that did not change since the last run is not
-    read again, unless --categories, --arch, --models or --inductor-cache-dir or their files did (of
-    the cache, its path), or an option on steps. Exits with 1 if some files were rejected.
+    read again, unless --categories, --arch, --models, --model-config or --inductor-cache-dir or
+    their files did (of the cache, its path), or an option on steps. Exits with 1 if some files were
+    rejected.
 
     \b
     Example:
         tracehouse analyze traces/ 'runs/**/*.json.gz' -o warehouse --label nightly
+        tracehouse analyze decode.json.gz -o warehouse --capture capture_traces/
     """
     from tracehouse.commands import analyze as command
     from tracehouse.commands.results import failing_checks, result_rows
@@ -116,6 +133,7 @@ def analyze(
         osl=osl,
         r=r,
         num_prompts=num_prompts,
+        model_config=model_config,
     )
 
     with _progress() as on_trace:
@@ -127,6 +145,7 @@ def analyze(
             reader=reader,
             prune=prune,
             keep_secrets=keep_secrets,
+            capture=capture,
             settings=settings,
             on_trace=on_trace,
         )
@@ -210,8 +229,10 @@ def _write_sum(report: RunReport) -> None:
         )
     if report.pruned:
         click.echo(f"pruned, their files are gone: {len(report.pruned):,}", err=True)
+    captures = f", {report.captures:,} of graph captures" if report.captures else ""
     click.echo(
-        f"{report.total:,} files: {report.unchanged:,} unchanged, {report.partial:,} partial, "
-        f"{report.rejected:,} rejected; {report.seconds:.2f} s; {report.warehouse}",
+        f"{report.total:,} files{captures}: {report.unchanged:,} unchanged, "
+        f"{report.partial:,} partial, {report.rejected:,} rejected; {report.seconds:.2f} s; "
+        f"{report.warehouse}",
         err=True,
     )

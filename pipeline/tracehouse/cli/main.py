@@ -16,6 +16,7 @@ from tracehouse.cli.refresh import refresh
 from tracehouse.cli.report import report
 from tracehouse.cli.schema import schema
 from tracehouse.cli.show import show
+from tracehouse.cli.split import split
 from tracehouse.cli.sql import sql
 from tracehouse.cli.steps import steps
 
@@ -46,6 +47,7 @@ for _command in (
     export,
     gate,
     plan,
+    split,
     docs,
 ):
     main.add_command(_command)

@@ -47,6 +47,14 @@ _SERVING = (
 )
 
 
+model_config_option = click.option(
+    "--model-config",
+    metavar="FILE",
+    help="config.json of the model that is served: heads and widths where an op's inputs do not "
+    "tell them, windows, the type of the KV cache, the longest context.",
+)
+
+
 def serving_options(command: Callable[P, R]) -> Callable[P, R]:
     """Add the options on steps and on the benchmark that was run."""
     for option in reversed(_SERVING):

@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehouse.cli.options import format_option, reports_errors, serving_options
+from tracehouse.cli.options import (
+    format_option,
+    model_config_option,
+    reports_errors,
+    serving_options,
+)
 from tracehouse.cli.output import beside, cell, duration, emit, emit_rows, percentage, printable
 
 if TYPE_CHECKING:
     from tracehouse.commands.steps import TraceSteps
 
-_TABLES = ("steps", "step_summary", "steady_state")
+_TABLES = ("steps", "step_summary", "steady_state", "attention_summary")
 _STEP_HEAD = (
     *("step", "phase", "requests", "tokens", "host", "GPU busy", "GPU span", "gap before"),
     *("tokens/s", "kernels", "graph"),
@@ -20,6 +25,10 @@ _STEP_HEAD = (
 _SUMMARY_HEAD = (
     *("phase", "requests", "steps", "host median", "GPU median", "GPU p95", "busy", "gap median"),
     *("tokens/s", "over decode"),
+)
+_ATTENTION_HEAD = (
+    *("phase", "attention op", "heads", "width", "window", "calls", "mean", "TFLOPS/s", "TB/s"),
+    *("of roofline", "bound"),
 )
 _REGION_HEAD = ("steps", "kind", "rule", "count", "concurrency")
 
@@ -40,8 +49,9 @@ _REGION_HEAD = ("steps", "kind", "rule", "count", "concurrency")
     type=click.Choice(_TABLES),
     default="steps",
     show_default=True,
-    help="What csv and json have: every step, the summary, or the steady state.",
+    help="What csv and json have: every step, the summary, the steady state, or attention.",
 )
+@model_config_option
 @serving_options
 @format_option
 @reports_errors
@@ -50,6 +60,7 @@ def steps(
     trace: str | None,
     limit: int,
     table: str,
+    model_config: str | None,
     step_patterns: tuple[str, ...],
     conc: int | None,
     osl: int | None,
@@ -57,7 +68,7 @@ def steps(
     num_prompts: int | None,
     fmt: str,
 ) -> None:
-    """Show the steps of serving or training: phases, times, rates and the steady state.
+    """Show the steps of serving or training: phases, times, rates, steady state, attention.
 
     Of a trace's file, or of every trace in the warehouse OUT that has steps. With --conc, --osl and
     --r also what these parameters of the benchmark say of the steady state; they count from the
@@ -73,7 +84,12 @@ def steps(
     from tracehouse.commands.steps import trace_steps
 
     settings = read_settings(
-        step_patterns=step_patterns, conc=conc, osl=osl, r=r, num_prompts=num_prompts
+        step_patterns=step_patterns,
+        conc=conc,
+        osl=osl,
+        r=r,
+        num_prompts=num_prompts,
+        model_config=model_config,
     )
     found = trace_steps(path, trace=trace, settings=settings)
     if fmt != "table":
@@ -94,6 +110,7 @@ def _emit(found: list[TraceSteps], table: str, fmt: str) -> None:
         "steps": [page.steps for page in found],
         "step_summary": [page.summary for page in found],
         "steady_state": [page.steady for page in found],
+        "attention_summary": [page.attention for page in found],
     }[table]
     if tables:
         plain = [t.cast(pa.schema([_plain(pa, field) for field in t.schema])) for t in tables]
@@ -119,6 +136,7 @@ def _write(page: TraceSteps, limit: int) -> None:
     click.echo("  by phase and requests")
     rows = [_summary_cells(row) for row in page.summary.to_pylist()]
     emit_rows(_SUMMARY_HEAD, rows, [False] + [True] * 9, indent="    ")
+    _write_attention(page)
     click.echo("  steps")
     shown = page.steps.slice(0, limit) if limit else page.steps
     rows = [_step_cells(row) for row in shown.to_pylist()]
@@ -143,6 +161,38 @@ def _write_regions(page: TraceSteps) -> None:
         for row in regions
     ]
     emit_rows(_REGION_HEAD, rows, [True, False, False, True, True], indent="    ")
+
+
+def _write_attention(page: TraceSteps) -> None:
+    rows = page.attention.to_pylist()
+    if not rows:
+        return
+    click.echo("  attention by phase")
+    cells = [_attention_cells(row) for row in rows]
+    emit_rows(_ATTENTION_HEAD, cells, [False, False, *[True] * 8, False], indent="    ")
+    for words in sorted({row[name] for row in rows for name in ("why", "note") if row[name]}):
+        click.echo(f"    {printable(words)}")
+
+
+def _attention_cells(row: dict[str, Any]) -> list[str]:
+    def pair(first: int | None, second: int | None) -> str:
+        if first is None or second is None:
+            return ""
+        return f"{first}" if first == second else f"{first}/{second}"
+
+    return [
+        row["phase"] or "",
+        printable(row["name"] or ""),
+        pair(row["h_q"], row["h_kv"]),
+        pair(row["d_qk"], row["d_v"]),
+        cell(row["window_keys"]),
+        cell(row["calls"]),
+        duration(row["mean_ns"]),
+        cell(row["tflops_s"]),
+        cell(row["tb_s"]),
+        percentage(row["roofline_pct"]),
+        row["bound"] or "",
+    ]
 
 
 def _summary_cells(row: dict[str, Any]) -> list[str]:

@@ -97,9 +97,9 @@ ADVICES = (
     Advice(
         "graphs",
         _fails("graph_without_op_pct"),
-        "Take a trace while the graphs are captured and keep it beside this one: it has the ops "
-        "and shapes of each graph (vLLM and SGLang write a folder of graph captures). "
-        "Or run eagerly once.",
+        "Take a trace while the graphs are captured and keep it in a folder capture_traces beside "
+        "this one, or name it with --capture: it has the ops and shapes of each graph (vLLM and "
+        "SGLang can write such a folder). Or run eagerly once.",
     ),
     Advice(
         "launches_without_op",

@@ -8,7 +8,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
@@ -16,15 +16,17 @@ from pathlib import Path
 
 from tracehouse.analysis.kernel_cache import forget
 from tracehouse.analysis.settings import DEFAULT, Settings
+from tracehouse.commands.captures import forget_captures
 from tracehouse.commands.part import PartOutcome, PartTask, TraceResult, run_part
 from tracehouse.errors import TracehouseError, UsageError
+from tracehouse.ingest.capture_folders import Divided, divide, with_captures
 from tracehouse.ingest.discover import SourceFile, discover
 from tracehouse.ingest.read import check_reader
 from tracehouse.ingest.recognise import is_temporary, is_url
 from tracehouse.storage import layout, upkeep
 from tracehouse.storage.manifest import FileEntry, LakeState, load_state
 from tracehouse.storage.writer import PartWriter, commit_staged
-from tracehouse.vocab import Status
+from tracehouse.vocab import FileRole, Status
 from tracehouse.warehouse.build import WAREHOUSE, build
 from tracehouse.warehouse.query import Warehouse
 
@@ -47,9 +49,10 @@ OnTrace = Callable[[TraceResult], None]
 class RunReport:
     """What a run did.
 
-    results: every trace of the files found, in order of their paths, the unchanged among them.
-    unchanged, rejected, partial: files. passed_over: files that their writers
-    have not finished (TEMP_SKIPPED).
+    results: every trace of the files found, in order of their paths, the unchanged among them, and
+    every capture file that cannot be used. total, unchanged: files of traces. captures: files of
+    graph captures. rejected, partial: files of either. passed_over: files that their writers have
+    not finished (TEMP_SKIPPED).
     pruned: files that are gone and whose traces were dropped. seconds: wall time.
     """
 
@@ -58,6 +61,7 @@ class RunReport:
     unchanged: int
     rejected: int
     partial: int
+    captures: int
     passed_over: tuple[str, ...]
     pruned: tuple[str, ...]
     seconds: float
@@ -73,6 +77,7 @@ def analyze(
     reader: str = "scan",
     prune: bool = False,
     keep_secrets: bool = False,
+    capture: str | None = None,
     settings: Settings = DEFAULT,
     on_trace: OnTrace | None = None,
 ) -> RunReport:
@@ -81,7 +86,9 @@ def analyze(
     `workers`: processes, None for one a core, 1 for this process alone. `label`: name of the job,
     given to unchanged files too; None for the name of each new file's folder. `prune`: drop what
     was read earlier from files of `paths` that are gone now. `keep_secrets`: store values that look
-    like secrets as they are, in the traces that this run reads. `settings`: the user's categories,
+    like secrets as they are, in the traces that this run reads. `capture`: a file or folder of
+    traces of graph captures, for all traces; those in a folder `capture_traces` beside a trace are
+    used as well. `settings`: the user's categories,
     device and formulas; files that were analysed with others are read again. `on_trace` is called
     with each new trace once its rows are safe.
 
@@ -92,10 +99,12 @@ def analyze(
     started = time.monotonic()
     check_reader(reader)
     forget()
+    forget_captures()
     _check_out(out)
     found = discover(paths)
+    divided = divide(_without_lake(found.files, out), capture)
     unreadable = (SourceFile(path, 0, 0) for path in found.unreadable)
-    files = (*_without_lake(found.files, out), *unreadable)
+    files = (*divided.traces, *unreadable)
     with upkeep.lock(out):
         upkeep.clean(out)
         before = load_state(out)
@@ -105,13 +114,19 @@ def analyze(
             before = load_state(out)
         seen = {entry.path: entry for entry in before.files}
         digest = settings.digest
-        changed = [file for file in files if not _is_unchanged(file, seen.get(file.path), digest)]
+        changed = [file for file in files if not _is_unchanged(file, seen, divided, digest)]
         untouched = {file.path for file in files} - {file.path for file in changed}
         if label is not None:
             _relabel(out, [seen[path] for path in sorted(untouched)], label)
+        known = _held(before, digest, untouched)
         tasks = [
-            replace(task, keep_secrets=keep_secrets, settings=settings)
-            for task in _tasks(changed, out, label, reader, _held(before, digest), workers)
+            replace(
+                task,
+                keep_secrets=keep_secrets,
+                settings=settings,
+                captures={f.path: own for f in task.files if (own := divided.of(f))},
+            )
+            for task in _tasks(changed, out, label, reader, known, workers)
         ]
         results: list[TraceResult] = []
         for outcome in _outcomes(tasks, workers):
@@ -124,13 +139,16 @@ def analyze(
         if not _is_current(out):
             build(out, after)
     live = {entry.path: entry for entry in after.files}
-    entries = [live[file.path] for file in files]
+    captures = [live[file.path] for file in divided.capture_files]
+    entries = [*(live[file.path] for file in files), *captures]
     results += _unchanged(out, [live[path] for path in untouched])
+    results += _refused(captures)
     return RunReport(
         results=tuple(sorted(results, key=lambda r: r.path)),
         total=len(files),
         unchanged=len(untouched),
         rejected=sum(entry.status == Status.REJECTED for entry in entries),
+        captures=len(captures),
         partial=sum(entry.status == Status.PARTIAL for entry in entries),
         passed_over=tuple(path for path in found.skipped if is_temporary(path)),
         pruned=pruned,
@@ -159,22 +177,52 @@ def _check_out(out: Path) -> None:
         )
 
 
-def _held(state: LakeState, settings: str) -> frozenset[str]:
-    """The traces whose rows count and depend on these settings: they need no rows again."""
+def _held(state: LakeState, settings: str, untouched: Set[str]) -> frozenset[str]:
+    """The traces whose rows count and depend on these settings alone: they need no rows again.
+
+    What captures told of a trace holds only as long as all of its files are untouched.
+    """
     parts = {part.id for part in state.parts if part.settings == settings}
-    return frozenset(trace_id for trace_id, part in state.owners.items() if part in parts)
+    held = {trace_id for trace_id, part in state.owners.items() if part in parts}
+    doubtful = {
+        trace.trace_id
+        for entry in state.files
+        if entry.settings != settings and entry.path not in untouched
+        for trace in entry.traces
+    }
+    return frozenset(held - doubtful)
 
 
-def _is_unchanged(file: SourceFile, entry: FileEntry | None, settings: str) -> bool:
-    """Whether a file is as it was, and was analysed with the same settings.
+def _is_unchanged(
+    file: SourceFile, seen: Mapping[str, FileEntry], divided: Divided, settings: str
+) -> bool:
+    """Whether a file is as it was, and was analysed with the same settings and captures.
 
     One whose version is not known (0) is read again; a link to nothing has none and no size.
     """
-    if entry is None or entry.settings != settings:
+    entry, captures = seen.get(file.path), divided.of(file)
+    if entry is None or entry.settings != with_captures(settings, captures):
+        return False
+    if any(not _is_seen_capture(capture, seen.get(capture.path)) for capture in captures):
         return False
     if not file.mtime_ns and (file.size or is_url(file.path)):
         return False
     return (entry.size, entry.mtime_ns) == (file.size, file.mtime_ns)
+
+
+def _is_seen_capture(file: SourceFile, entry: FileEntry | None) -> bool:
+    """Whether a capture file was read as one; what the system did not let be read was not."""
+    version = file.size, file.mtime_ns, FileRole.CAPTURE
+    return entry is not None and (entry.size, entry.mtime_ns, entry.role) == version
+
+
+def _refused(captures: Sequence[FileEntry]) -> list[TraceResult]:
+    """The captures that cannot be used, as results of the run."""
+    return [
+        TraceResult(entry.path, entry.status, entry.reason)
+        for entry in captures
+        if entry.status == Status.REJECTED
+    ]
 
 
 def _is_current(out: Path) -> bool:

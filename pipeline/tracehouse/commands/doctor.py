@@ -12,12 +12,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from tracehouse.analysis.settings import DEFAULT
 from tracehouse.commands.advice import Evidence, advices
+from tracehouse.commands.captures import forget_captures, read_captures
 from tracehouse.commands.first_bytes import kind_of_bytes, shown_bytes
 from tracehouse.commands.part import issue_rows
 from tracehouse.commands.read import Trace, analysed
 from tracehouse.errors import CODES, RejectedFile, Severity, UsageError
 from tracehouse.findings import Findings
+from tracehouse.ingest.capture_folders import divide
 from tracehouse.ingest.containers import members
 from tracehouse.ingest.discover import SourceFile, discover
 from tracehouse.ingest.read import RejectedMember, check_reader, read_file
@@ -111,6 +114,8 @@ def examine(path: str, *, reader: str = "scan") -> Examination:
     """
     check_reader(reader)
     source = _one_file(path)
+    forget_captures()
+    captures = read_captures(divide([source]).shared, reader, DEFAULT)
     archive = Findings()
     counts: Counter[str] = Counter()
     pages: list[TracePage] = []
@@ -126,7 +131,7 @@ def examine(path: str, *, reader: str = "scan") -> Examination:
             if isinstance(trace, RejectedMember):
                 pages.append(_rejected(trace.path, trace.error))
                 continue
-            table = analysed(trace, EVENTS.schema.empty_table())
+            table = analysed(trace, EVENTS.schema.empty_table(), DEFAULT, captures)
             codes |= {finding.code.word for finding in table.findings}
             pages.append(_page(table, Counter(counts)))
             counts.clear()

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import zstandard
-from isal import igzip
 
+from tracehouse.commands.output_file import opened
 from tracehouse.commands.show import trace_rows
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.ingest.envelope import EVENT_LIST
@@ -22,13 +20,11 @@ from tracehouse.ingest.fields import json_text, parsed_json
 from tracehouse.ingest.scrub import Scrubber
 from tracehouse.ingest.writeback import EVENT_COLUMNS, EventWriter
 from tracehouse.schema.tables import EVENTS
-from tracehouse.storage import durable
 from tracehouse.storage.manifest import load_state
 from tracehouse.vocab import Status
 from tracehouse.warehouse.query import Warehouse
 
 _BATCH_ROWS = 1 << 16
-_GZIP_LEVEL = 2
 _MANY = 5  # traces that a message names
 
 
@@ -59,7 +55,7 @@ def export(out: Path, trace: str, target: Path | BinaryIO, *, scrub: bool = Fals
     if scrubber is not None and envelope is not None:
         envelope = scrubber.envelope(envelope)
     source = _events_file(out, trace_id)
-    with _opened(target) as file:
+    with opened(target) as file:
         count = _write(file, envelope, _batches(source, trace_id), scrubber)
     return Exported(trace_id, path, count)
 
@@ -181,31 +177,3 @@ def _contiguous(texts: pa.LargeBinaryArray) -> memoryview:
         memoryview(texts.buffers()[1]).cast("q")[texts.offset + i] for i in (0, len(texts))
     )
     return memoryview(texts.buffers()[2])[first:last]
-
-
-@contextmanager
-def _opened(target: Path | BinaryIO) -> Iterator[BinaryIO]:
-    """Open what is written to; a path appears once all of it is on disk, or not at all."""
-    if not isinstance(target, Path):
-        yield target
-        return
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as raw, ExitStack() as stack:
-            yield _compressed(raw, target.suffix.lower(), stack)
-        durable.sync(temporary)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _compressed(raw: BinaryIO, suffix: str, stack: ExitStack) -> BinaryIO:
-    """Return a stream into `raw`, compressed as a file's suffix says."""
-    if suffix == ".gz":
-        packed = igzip.IGzipFile(  # type: ignore[no-untyped-call]
-            filename="", mode="wb", compresslevel=_GZIP_LEVEL, fileobj=raw, mtime=0
-        )
-        return cast(BinaryIO, stack.enter_context(packed))
-    if suffix == ".zst":
-        return stack.enter_context(zstandard.ZstdCompressor().stream_writer(raw, closefd=False))
-    return raw

@@ -7,7 +7,7 @@ in its part. An error that no one foresaw costs the trace that raised it, never 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -19,44 +19,36 @@ import xxhash
 
 from tracehouse import __version__
 from tracehouse.analysis.devices import device_of
+from tracehouse.analysis.graft import graft
 from tracehouse.analysis.link import link
 from tracehouse.analysis.settings import DEFAULT, Settings
 from tracehouse.analysis.summaries import summarise
 from tracehouse.analysis.triton_kernels import triton_kernels
+from tracehouse.commands.captures import CaptureOutcome, ReadCaptures, read_captures
+from tracehouse.commands.statuses import WORST_FIRST, status_of
 from tracehouse.errors import RejectedFile
 from tracehouse.findings import Findings
 from tracehouse.formulas.arch import Arch
+from tracehouse.ingest.capture_folders import CaptureFiles, with_captures
 from tracehouse.ingest.discover import SourceFile
 from tracehouse.ingest.read import ReadTrace, RejectedMember, envelope_text, read_file
 from tracehouse.schema.tables import ISSUES, TABLES, TRACES
 from tracehouse.storage.manifest import FileEntry, TraceRef
 from tracehouse.storage.writer import PartWriter, StagedPart
-from tracehouse.vocab import Category, Status
+from tracehouse.vocab import Category, FileRole, Status
 
 LINKED = (
     *("ops", "signatures", "launches", "annotations", "kernels", "spans"),
     "triton_kernels",
 )
-_WORST_FIRST = (Status.REJECTED, Status.PARTIAL, Status.REPAIRED, Status.OK)
-_STATUS_OF = {
-    "TRUNCATED": Status.PARTIAL,
-    "DROPPED_EVENT": Status.PARTIAL,
-    "INTERLEAVED_WRITERS": Status.PARTIAL,
-    "REPAIRED_ESCAPE": Status.REPAIRED,
-    "REPAIRED_CONTROL": Status.REPAIRED,
-    "REPAIRED_NUMBER": Status.REPAIRED,
-    "ENCODING_FIXED": Status.REPAIRED,
-    "MULTI_DOC": Status.REPAIRED,
-    "REPAIRED_SYNTAX": Status.REPAIRED,
-    "REPAIRED_METADATA": Status.REPAIRED,
-}
 
 
 @dataclass(frozen=True, slots=True)
 class PartTask:
-    """What one task is to do. `known`.
+    """What one task is to do.
 
-    Traces that the lake holds already, which need no rows again.
+    known: traces that the lake holds already, which need no rows again. captures: capture files of
+    the traces, by path of the trace; what they tell is new, so that `known` does not count there.
     """
 
     out: Path
@@ -67,6 +59,7 @@ class PartTask:
     known: frozenset[str]
     keep_secrets: bool = False
     settings: Settings = DEFAULT
+    captures: Mapping[str, CaptureFiles] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,19 +127,21 @@ class _Work:
     notes: dict[str, Findings] = field(default_factory=dict)  # of the traces held
     archs: dict[str, Arch | None] = field(default_factory=dict)
     busy: dict[str, int] = field(default_factory=dict)
+    captures: dict[str, CaptureOutcome] = field(default_factory=dict)  # by path
 
     def read(self, file: SourceFile) -> None:
         """Read and link the traces of a file."""
         found: list[_Outcome] = []
         self.files.append((file, found))
         archive = Findings()
+        captures = self._captures(file)
         started = time.process_time()
         try:
             for trace in read_file(
                 file.path,
                 reader=self.task.reader,
                 sink=lambda rows: self.writer.append("events", rows),
-                wanted=self._claim,
+                wanted=lambda trace_id: self._claim(trace_id, is_known=captures is None),
                 findings=archive,
                 keep_secrets=self.task.keep_secrets,
             ):
@@ -154,7 +149,7 @@ class _Work:
                     found.append(self._rejected(trace.path, trace.error, Findings()))
                     continue
                 trace.findings.merge(archive.take())
-                found.append(self._linked(trace, started))
+                found.append(self._linked(trace, captures, started))
                 started = time.process_time()
         except RejectedFile as error:
             found.append(self._rejected(file.path, error, archive))
@@ -166,19 +161,26 @@ class _Work:
         if found and found[0].trace_id in self.notes:
             self.notes[found[0].trace_id].merge(archive.take())
 
-    def _claim(self, trace_id: str) -> bool:
-        if trace_id in self.task.known or trace_id in self.held:
+    def _captures(self, file: SourceFile) -> ReadCaptures | None:
+        task = self.task
+        found = read_captures(task.captures.get(file.path, ()), task.reader, task.settings)
+        if found is not None:
+            self.captures.update((outcome.file.path, outcome) for outcome in found.outcomes)
+        return found
+
+    def _claim(self, trace_id: str, *, is_known: bool) -> bool:
+        if trace_id in self.held or (is_known and trace_id in self.task.known):
             return False
         self.held.add(trace_id)
         self.unlinked.add(trace_id)
         return True
 
-    def _linked(self, trace: ReadTrace, started: float) -> _Outcome:
+    def _linked(self, trace: ReadTrace, captures: ReadCaptures | None, started: float) -> _Outcome:
         """Link a trace that was read; the same content a second time needs only its status."""
         linked: dict[str, pa.Table] = {}
         if trace.is_new:
             try:
-                linked = self._link(trace)
+                linked = self._link(trace, captures)
             except Exception as error:  # the boundary of a trace: the others must go on
                 return self._failed(trace.path, error)
             self.unlinked.remove(trace.trace_id)
@@ -191,10 +193,10 @@ class _Work:
             self.notes[trace.trace_id] = trace.findings
         return _Outcome(trace.trace_id, trace.path, row, trace.is_new)
 
-    def _link(self, trace: ReadTrace) -> dict[str, pa.Table]:
+    def _link(self, trace: ReadTrace, captures: ReadCaptures | None) -> dict[str, pa.Table]:
         settings = self.task.settings
         arch = settings.arch or device_of(trace.envelope)
-        linked = linked_tables(trace, arch, settings)
+        linked = linked_tables(trace, arch, settings, captures)
         self.archs[trace.trace_id] = arch
         return linked
 
@@ -275,9 +277,18 @@ class _Work:
 
     def entries(self) -> list[FileEntry]:
         """What the manifest says of the files."""
+        task = self.task
         return [
-            _entry(file, found, self.task.label, self.task.settings.digest)
-            for file, found in self.files
+            *(
+                _entry(
+                    file,
+                    found,
+                    task.label,
+                    with_captures(task.settings.digest, task.captures.get(file.path, ())),
+                )
+                for file, found in self.files
+            ),
+            *(_capture_entry(outcome, task.label) for outcome in self.captures.values()),
         ]
 
     def outcome(self) -> tuple[TraceResult, ...]:
@@ -307,7 +318,7 @@ def _of_trace(table: pa.Table, trace_id: str) -> pa.Table:
 
 
 def _entry(file: SourceFile, found: list[_Outcome], label: str | None, settings: str) -> FileEntry:
-    worst = min(found, key=lambda o: _WORST_FIRST.index(Status(o.row["status"])))
+    worst = min(found, key=lambda o: WORST_FIRST.index(Status(o.row["status"])))
     readable = [o.trace_id for o in found if o.row["status"] != Status.REJECTED]
     content: str | None = readable[0] if len(readable) == 1 else None
     if len(readable) > 1:
@@ -322,6 +333,21 @@ def _entry(file: SourceFile, found: list[_Outcome], label: str | None, settings:
         label=_shown(PurePosixPath(file.path).parent.name if label is None else label),
         traces=tuple(TraceRef(o.trace_id, _shown(o.path)) for o in found),
         settings=settings,
+    )
+
+
+def _capture_entry(outcome: CaptureOutcome, label: str | None) -> FileEntry:
+    file = outcome.file
+    return FileEntry(
+        path=file.path,
+        size=file.size,
+        mtime_ns=0 if outcome.is_unread else file.mtime_ns,
+        content_hash=outcome.content_hash,
+        status=outcome.status.value,
+        reason=None if outcome.reason is None else _shown(outcome.reason),
+        label=_shown(PurePosixPath(file.path).parent.name if label is None else label),
+        traces=(),
+        role=FileRole.CAPTURE.value,
     )
 
 
@@ -358,11 +384,23 @@ def note_device(
         findings.add("UNKNOWN_DEVICE", example=", ".join(sorted(set(devices))) or None)
 
 
-def linked_tables(trace: ReadTrace, arch: Arch | None, settings: Settings) -> dict[str, pa.Table]:
-    """Make the tables LINKED of a trace; what is odd is added to its findings."""
+def linked_tables(
+    trace: ReadTrace,
+    arch: Arch | None,
+    settings: Settings,
+    captures: ReadCaptures | None = None,
+) -> dict[str, pa.Table]:
+    """Make the tables LINKED of a trace; what is odd is added to its findings.
+
+    `captures`: of the graphs that it replays, None if there are none.
+    """
     findings = trace.findings
     rules, grammars = settings.rules, settings.grammars
     linked = link(trace.frame, trace.trace_id, findings=findings, rules=rules, grammars=grammars)
+    if captures is not None:
+        captures.note(findings)
+        rank = trace.about.rank
+        linked = graft(linked, captures.captures, rank, rules, findings=findings)
     linked["triton_kernels"] = triton_kernels(linked, arch, settings, findings=findings)
     note_device(findings, linked, arch, trace.about.devices)
     return {name: linked[name] for name in LINKED}
@@ -372,7 +410,7 @@ def trace_row(
     trace: ReadTrace, linked: dict[str, pa.Table], reader: str, seconds: float
 ) -> dict[str, Any]:
     """Return the row of table `traces`; `linked` is empty where the trace was linked before."""
-    status, reason = _status(trace.findings)
+    status, reason = status_of(trace.findings)
     row = _empty_row(trace.trace_id, reader) | {
         "status": status.value,
         "reason": reason,
@@ -410,19 +448,3 @@ def _span(host: tuple[int | None, int | None], kernels: pa.Table) -> tuple[int |
         min((t for t in starts if t is not None), default=None),
         max((t for t in lasts if t is not None), default=None),
     )
-
-
-def _status(findings: Findings) -> tuple[Status, str | None]:
-    """The status that the findings give a trace, and why.
-
-    Source: field_cases.md, "Status of a file".
-    """
-    telling = [f for f in findings if f.code.word in _STATUS_OF]
-    if not telling:
-        return Status.OK, None
-    status = min((_STATUS_OF[f.code.word] for f in telling), key=_WORST_FIRST.index)
-    reasons = [
-        f"{f.code.meaning} ({f.code.word} x{f.count}: {f.example or f.code.action})"
-        for f in telling
-    ]
-    return status, "; ".join(reasons)

@@ -13,9 +13,11 @@ from tracehouse.analysis.devices import device_of
 from tracehouse.analysis.kernel_cache import forget
 from tracehouse.analysis.settings import DEFAULT, Settings
 from tracehouse.analysis.summaries import summarise
+from tracehouse.commands.captures import ReadCaptures, forget_captures, read_captures
 from tracehouse.commands.part import issue_rows, linked_tables, trace_row
 from tracehouse.errors import RejectedFile, UsageError
 from tracehouse.findings import Findings
+from tracehouse.ingest.capture_folders import divide
 from tracehouse.ingest.discover import discover
 from tracehouse.ingest.read import ReadTrace, RejectedMember, check_reader, read_file
 from tracehouse.schema.tables import EVENTS, ISSUES, TRACES
@@ -48,16 +50,19 @@ def read(
     *,
     reader: str = "scan",
     keep_secrets: bool = False,
+    capture: str | None = None,
     settings: Settings = DEFAULT,
 ) -> Trace:
-    """Read the one trace that a file holds; `keep_secrets` as in tracehouse.analyze.
+    """Read the one trace that a file holds; `keep_secrets`, `capture` as in tracehouse.analyze.
 
     RejectedFile if nothing of it is usable; UsageError if the path does not exist, or holds several
     traces.
     """
     check_reader(reader)
     forget()
-    discover([path])
+    forget_captures()
+    divided = divide(discover([path]).files, capture)
+    captures = read_captures(divided.shared, reader, settings)
     rows: list[pa.Table] = []
     findings = Findings()
     found: list[ReadTrace] = []
@@ -80,14 +85,22 @@ def read(
         raise RejectedFile(f"{path} holds no trace", code="NOT_A_TRACE", hint="pass a trace file")
     found[0].findings.merge(findings)
     events = pa.concat_tables(rows) if rows else EVENTS.schema.empty_table()
-    return analysed(found[0], events, settings)
+    return analysed(found[0], events, settings, captures)
 
 
-def analysed(trace: ReadTrace, events: pa.Table, settings: Settings = DEFAULT) -> Trace:
-    """Link and summarise a trace that was read; `events` becomes its table of that name."""
+def analysed(
+    trace: ReadTrace,
+    events: pa.Table,
+    settings: Settings = DEFAULT,
+    captures: ReadCaptures | None = None,
+) -> Trace:
+    """Link and summarise a trace that was read; `events` becomes its table of that name.
+
+    `captures`: of the graphs that it replays, None if there are none.
+    """
     started = time.process_time()
     arch = settings.arch or device_of(trace.envelope)
-    linked = linked_tables(trace, arch, settings)
+    linked = linked_tables(trace, arch, settings, captures)
     row = trace_row(trace, linked, trace.reader, time.process_time() - started)
     own = {
         "traces": pa.Table.from_pylist([row], TRACES.schema),

@@ -8,6 +8,7 @@ from pathlib import Path
 from tracehouse.analysis.settings import CategoryFile, Settings
 from tracehouse.errors import UsageError
 from tracehouse.formulas.arch import chosen
+from tracehouse.formulas.model_config import read_model_config
 from tracehouse.formulas.user import read_model_file
 from tracehouse.serving.window import Workload, workload
 
@@ -23,14 +24,15 @@ def read_settings(
     osl: int | None = None,
     r: float | None = None,
     num_prompts: int | None = None,
+    model_config: str | None = None,
 ) -> Settings:
     """Read the files that a user names.
 
     `categories`: a CSV file of op categories. `arch`: name of a device, or a JSON file of its
     peaks. `models`: Python files of formulas. `inductor_cache`: folder of the files that
     torch.compile made. `step_patterns`: regular expressions of annotations that are steps. `conc`,
-    `osl`, `r`, `num_prompts`: parameters of the serving benchmark. UsageError says which of them
-    cannot be used and why.
+    `osl`, `r`, `num_prompts`: parameters of the serving benchmark. `model_config`: config.json of
+    the model that is served. UsageError says which of them cannot be used and why.
     """
     settings = Settings(
         categories=None if categories is None else _categories(categories),
@@ -39,6 +41,7 @@ def read_settings(
         inductor_cache=None if inductor_cache is None else _folder(inductor_cache),
         step_patterns=tuple(step_patterns),
         workload=_workload(conc, osl, r, num_prompts),
+        model_config=None if model_config is None else read_model_config(model_config),
     )
     _ = settings.rules, settings.grammars  # so that a wrong row is told now
     return settings

@@ -22,15 +22,27 @@ SELECT * FROM step_summary WHERE trace_id = ? ORDER BY phase NULLS LAST, r NULLS
 """
 
 
+_ATTENTION = """
+SELECT * FROM attention_summary WHERE trace_id = ?
+ORDER BY
+    phase NULLS LAST, name NULLS LAST, part NULLS LAST, h_q NULLS LAST, h_kv NULLS LAST,
+    d_qk NULLS LAST, d_v NULLS LAST, window_keys NULLS LAST, dtype NULLS LAST, kv_bits NULLS LAST
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class TraceSteps:
-    """The steps of one trace: rows of `steps`, `step_summary` and `steady_state`."""
+    """The steps of one trace.
+
+    Rows of `steps`, `step_summary`, `steady_state` and `attention_summary`.
+    """
 
     path: str
     trace_id: str
     steps: pa.Table
     summary: pa.Table
     steady: pa.Table
+    attention: pa.Table
 
 
 def trace_steps(
@@ -39,7 +51,8 @@ def trace_steps(
     """Return the steps of the trace at `path`, or of each trace of a warehouse that has some.
 
     `trace` as in show.trace_rows, for a warehouse. Of `settings`, the workload counts for both; the
-    step patterns count for a file, since a warehouse holds what `analyze` was told.
+    step patterns and the model's configuration count for a file, since a warehouse holds what
+    `analyze` was told.
 
     Raises:
         UsageError: there is no such file or trace, or an option is of no use for `path`.
@@ -52,13 +65,18 @@ def trace_steps(
         found = read(path, settings=settings)
         return [
             TraceSteps(
-                found.path, found.trace_id, found.steps, found.step_summary, found.steady_state
+                found.path,
+                found.trace_id,
+                found.steps,
+                found.step_summary,
+                found.steady_state,
+                found.attention_summary,
             )
         ]
-    if settings.step_patterns:
+    if settings.step_patterns or settings.model_config:
         raise UsageError(
-            "a warehouse holds the steps that analyze found",
-            hint="give --step-pattern to analyze, or the trace's file to steps",
+            "a warehouse holds the steps that analyze found, and their attention",
+            hint="give --step-pattern and --model-config to analyze, or the trace's file to steps",
         )
     traces = show.trace_rows(out, trace=trace).table
     with Warehouse(out) as warehouse:
@@ -77,4 +95,5 @@ def _stored(warehouse: Warehouse, trace_id: str, path: str, settings: Settings) 
         steady = steady_state(steps, settings.workload)
     else:
         steady = warehouse.arrow(_STEADY, [trace_id])
-    return TraceSteps(path, trace_id, steps, warehouse.arrow(_SUMMARY, [trace_id]), steady)
+    summary, attention = (warehouse.arrow(query, [trace_id]) for query in (_SUMMARY, _ATTENTION))
+    return TraceSteps(path, trace_id, steps, summary, steady, attention)

@@ -9,7 +9,6 @@ from tracehouse.formulas.dtypes import NONE
 from tracehouse.formulas.inputs import Inputs
 from tracehouse.formulas.model import NO_PARAMETER, Calls, Model, Why, Work
 
-LENGTHS = 8  # numbers of a step, see Calls
 _LARGEST = float(2**62)
 
 
@@ -32,8 +31,7 @@ def evaluate(
         np.zeros(n, dtype=np.int64),
         np.full((n, len(model.labels)), NO_PARAMETER, dtype=np.int64),
     )
-    lengths = np.full((n, LENGTHS), np.nan)
-    model.kernel(inputs, Calls(row, slot, element, lengths), work)
+    model.kernel(inputs, Calls(row, slot, element), work)
     for amount in (work.flops, work.bytes):
         with np.errstate(invalid="ignore"):
             out_of_range = ~((amount >= 0) & (amount < _LARGEST)) & ~np.isnan(amount)

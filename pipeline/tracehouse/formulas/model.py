@@ -33,6 +33,7 @@ class Why(IntEnum):
     NO_LENGTHS = 7
     NOT_FOUND = 8
     TOO_LARGE = 9
+    NO_HEADS = 10
 
 
 WHY = {
@@ -46,6 +47,7 @@ WHY = {
     Why.NO_LENGTHS: "the lengths of the sequences are not in its inputs",
     Why.NOT_FOUND: "its forward call was not found",
     Why.TOO_LARGE: "the product of the shapes is out of range",
+    Why.NO_HEADS: "heads and widths are not in its inputs: pass --model-config",
 }
 
 
@@ -54,14 +56,12 @@ class Calls(NamedTuple):
 
     row (n,): the row of Inputs. slot (n, slots): for each slot of the model the position of the
     input, ABSENT if the op has none, or a constant. element (n,): bytes of an element as the
-    kernel's name tells them, NaN if it does not. lengths (n, 8): of the step that the call is in,
-    NaN if unknown: sums over its requests of q, k, q², q·k, of context and then of generation.
+    kernel's name tells them, NaN if it does not.
     """
 
     row: NDArray[np.int64]
     slot: NDArray[np.int64]
     element: NDArray[np.float64]
-    lengths: NDArray[np.float64]
 
 
 class Work(NamedTuple):

@@ -21,7 +21,9 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("sdpa_aiter_bwd", "sdpa_aiter_wrap_bwd", "sdpa_evoformer_bwd"),
     ),
     "rope": ("rope", "rope_bwd"),
-    "serving_attention": ("infer_attention", "infer_linear_attention", "kv_cache"),
+    "serving_attention": (
+        *("infer_attention", "infer_latent_attention", "infer_linear_attention", "kv_cache"),
+    ),
     "elementwise": ("unary", "binary", "ternary"),
     "elementwise_bwd": ("binary_bwd",),
     "gated": ("gated_act",),

@@ -138,8 +138,8 @@ class RejectedMember:
     error: RejectedFile
 
 
-class _Tap:
-    """Passes blocks on and keeps their hash and length."""
+class Tap:
+    """Passes blocks on and keeps their hash and length: what trace_id is made of."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
@@ -153,11 +153,12 @@ class _Tap:
             yield block
 
     def hash(self) -> str:
+        """The hash of what has passed: the trace_id of a text of one document."""
         return self._hash.hexdigest()
 
 
 def _hash_of(member: Member) -> str:
-    tap = _Tap(member.blocks())
+    tap = Tap(member.blocks())
     for _ in tap:
         pass
     return tap.hash()
@@ -180,7 +181,7 @@ def _read_member(
     wanted: Callable[[str], bool],
     keep_secrets: bool,
 ) -> Iterator[ReadTrace]:
-    tap = _Tap(member.blocks())
+    tap = Tap(member.blocks())
     text_findings = Findings()
     cursor = Cursor(utf8_blocks(tap, text_findings))
     index = 0
@@ -244,7 +245,7 @@ class _Document:
         sink: Sink,
         wanted: Callable[[str], bool],
         member: Member,
-        tap: _Tap,
+        tap: Tap,
         index: int,
         keep_secrets: bool,
     ) -> None:

@@ -166,6 +166,16 @@ class ScanReader:
             ids += np.searchsorted(np.array(self._lost), np.arange(rows), side="right")
         return ids
 
+    def texts(self, event_ids: NDArray[np.int64]) -> list[bytes]:
+        """The texts of some events of the batch just yielded, as they stood.
+
+        A damaged event comes as it was mended. Only until the next batch is asked for.
+        """
+        rows = np.searchsorted(self._event_ids(self._memory.rows), event_ids)
+        if not self._mended:
+            return self._memory.event_texts(rows)
+        return [self._text_of(row) for row in rows.tolist()]
+
     def _text_of(self, row: int) -> bytes:
         return self._mended.get(row) or self._memory.event_text(row)
 

@@ -144,6 +144,12 @@ class ScanMemory:
         )
         return self._text[start:end].tobytes()
 
+    def event_texts(self, rows: NDArray[np.int64]) -> list[bytes]:
+        """The texts of some records' events, all of them of the text that is looked at."""
+        base, text = int(self.state[s.TEXT]), self._text.data
+        starts, ends = (self.column(slot)[rows] - base for slot in (s.EVENT_START, s.EVENT_END))
+        return [bytes(text[a:b]) for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+
     def words(self, known: int) -> list[tuple[int, bytes, int]]:
         """The words entered since there were `known`: word column, bytes as they stood, code."""
         entries = self._entries[known : int(self.state[s.ENTRY_COUNT])].tolist()

@@ -133,7 +133,8 @@ EVENTS = Table(
 
 OPS = Table(
     "ops",
-    "CPU op calls (category cpu_op), nested per thread, with the GPU work below each.",
+    "CPU op calls (category cpu_op), nested per thread, with the GPU work below each; and those of "
+    "a graph's capture, once for each launch of the graph.",
     ("trace_id", "event_id"),
     (
         _TRACE,
@@ -180,6 +181,15 @@ OPS = Table(
             "GPU activities whose nearest enclosing op is this call",
         ),
         Column("direct_kernel_time_ns", INT, "ns", "union of their intervals"),
+        Column(
+            "origin",
+            WORD,
+            "-",
+            "trace; or capture: the call was recorded when the graph was captured whose launch "
+            "replays it, so that it has no host time of its own (ts_ns, dur_ns and self_ns NULL), "
+            "and the shapes are those of the captured batch, launches.capture_size; its event_id "
+            "is 2^40 or more, no event of the file",
+        ),
     ),
 )
 
@@ -250,6 +260,28 @@ LAUNCHES = Table(
             "ns",
             "start of the call to start of its first GPU activity; may be negative; NULL where "
             "one is unknown, or GPU and host do not share a clock",
+        ),
+        Column("direct_kernel_count", INT, "-", "GPU activities it started that belong to no op"),
+        Column("direct_kernel_time_ns", INT, "ns", "union of their intervals"),
+        Column(
+            "capture",
+            WORD,
+            "-",
+            "file whose capture tells the ops of its graph; NULL where none does",
+        ),
+        Column(
+            "capture_size",
+            INT,
+            "-",
+            "batch that the graph was captured for, to which this one is padded: tokens, or "
+            "requests where the capture counts those; NULL if not known",
+        ),
+        Column(
+            "why_no_capture",
+            WORD,
+            "-",
+            "why no capture tells the ops of its graph; NULL where one does, and for a trace "
+            "without captures",
         ),
     ),
 )
@@ -410,19 +442,41 @@ KERNELS = Table(
             "-",
             "event_id of the call that launched it; NULL if none was recorded",
         ),
-        Column("op_id", INT, "-", "event_id of the nearest op call around the launch"),
+        Column(
+            "op_id",
+            INT,
+            "-",
+            "event_id of the nearest op call around the launch; for a kernel of a graph that of "
+            "the captured call, NULL without a capture",
+        ),
         Column("step_id", INT, "-", "innermost step that its launch starts in, as in `steps`"),
         Column("graph", FLAG, "-", "whether a graph launch started it"),
         Column("graph_id", INT, "-", "the graph, where recorded and not 0"),
         Column("graph_node_id", INT, "-", "node of the graph, where recorded and not 0"),
         Column("bytes", INT, "bytes", "bytes moved by a copy or fill, where recorded"),
-        Column("link", WORD, "-", "how it was tied: correlation, external_id or none"),
+        Column(
+            "link",
+            WORD,
+            "-",
+            "how it was tied: correlation, external_id or none; capture: to its launch by "
+            "correlation, to its op by the trace of the graph's capture",
+        ),
         Column(
             "why_unlinked",
             WORD,
             "-",
             "why link is none: pre_window (launched before the recording), no_correlation, "
             "ambiguous, or missing (its call was not recorded); else NULL",
+        ),
+        Column(
+            "graft",
+            WORD,
+            "-",
+            "how surely a kernel of a graph is the captured call it is tied to: exact, all names "
+            "of the graph in order; by_name, the k-th of a name; by_stream, in order within each "
+            "stream; aligned, in order, what was captured and did not run passed over; likely, "
+            "the same where another call of that name may be meant; position, in order, names "
+            "not recorded; NULL where no capture was used",
         ),
     ),
 )
@@ -456,7 +510,7 @@ TRACES = Table(
         Column("events", INT, "-", "events read"),
         Column("kernels", INT, "-", "rows of `kernels` of category kernel"),
         Column("gpu_events", INT, "-", "rows of `kernels`: kernels, copies and fills"),
-        Column("ops", INT, "-", "op calls"),
+        Column("ops", INT, "-", "op calls, those that graphs replay by their captures included"),
         Column("bytes", INT, "bytes", "length of the decompressed text"),
         Column(
             "framework",
@@ -583,6 +637,102 @@ OP_PERF = Table(
 
 SIZES = pa.struct([pa.field(name, INT) for name in ("z", "y", "x", "r0", "r1")])
 
+ATTENTION_ROOFLINE = Table(
+    "attention_roofline",
+    "Attention calls of serving steps: heads and widths, FLOPs and bytes by the sums over the "
+    "step's requests, and how far that is from the device's limit. The rows of op_perf that carry "
+    "the time of such an op and are in a step, and attention kernels in a step without an op.",
+    ("trace_id", "event_id"),
+    (
+        _TRACE,
+        _key(
+            "event_id",
+            INT,
+            "the op call, as in `ops`; or the attention kernel, as in `kernels`, that no op is "
+            "known of",
+        ),
+        Column("step_id", INT, "-", "the step it is in, as in `steps`"),
+        Column("name", WORD, "-", "name of the op, or the short name of the kernel"),
+        Column("phase", WORD, "-", "of the step: prefill, decode, mixed …"),
+        Column("framework", WORD, "-", "that wrote the step's annotation; NULL if unknown"),
+        *(
+            Column(name, INT, "-", f"of the step, as in `steps`: {meaning}; NULL where not said")
+            for name, meaning in (
+                ("r_c", "context requests"),
+                ("r_g", "generation requests"),
+                ("c_sq", "Σ query tokens of context"),
+                ("c_sk", "Σ key tokens of context"),
+                ("c_sqsq", "Σ query² of context"),
+                ("c_sqsk", "Σ query · key of context"),
+                ("g_sq", "Σ query tokens of generation"),
+                ("g_sk", "Σ key tokens of generation"),
+                ("g_sqsq", "Σ query² of generation"),
+                ("g_sqsk", "Σ query · key of generation"),
+                ("tokens", "query tokens of all requests"),
+                ("t_sk", "Σ key tokens of all requests"),
+                ("t_sqsk", "Σ query · key of all requests"),
+            )
+        ),
+        Column(
+            "part",
+            WORD,
+            "-",
+            "requests that the call is for: all, context or generation; NULL if that is not known",
+        ),
+        Column("h_q", INT, "-", "query heads on this rank; NULL if unknown"),
+        Column("h_kv", INT, "-", "heads of keys and values on this rank; 1 for MLA's latent"),
+        Column("d_qk", INT, "-", "width of a query and a key"),
+        Column("d_v", INT, "-", "width of a value"),
+        Column("window_keys", INT, "-", "keys that a token sees; NULL for all of its request"),
+        Column("dtype", WORD, "-", "type of the queries"),
+        Column("kv_bits", INT, "-", "bits of a number in the KV cache; of a new key if not said"),
+        Column(
+            "source", WORD, "-", "where heads and widths are from: inputs or model_config; or NULL"
+        ),
+        Column(
+            "flops",
+            INT,
+            "flops",
+            "h_q·(d_qk + d_v)·(2·c_sqsk - c_sqsq + 2·g_sqsk) of its part; NULL if unknown",
+        ),
+        Column(
+            "bytes",
+            INT,
+            "bytes",
+            "queries and outputs in the queries' type, keys and values of each request once in the "
+            "cache's; NULL if unknown",
+        ),
+        Column("flops_seed", INT, "flops", "by the published formula: without a window"),
+        Column(
+            "bytes_seed",
+            INT,
+            "bytes",
+            "by the published formula: all in the queries' type, no window, values read apart from "
+            "keys though MLA's are one",
+        ),
+        Column("flops_min", INT, "flops", "the least they can be; flops itself where exact"),
+        Column(
+            "flops_max", INT, "flops", "the most they can be; NULL where nothing limits the keys"
+        ),
+        Column("bytes_min", INT, "bytes", "the least they can be; bytes itself where exact"),
+        Column(
+            "bytes_max", INT, "bytes", "the most they can be; NULL where nothing limits the keys"
+        ),
+        Column("flops_per_byte", REAL, "flops/byte", "arithmetic intensity"),
+        Column("kernel_count", INT, "-", "GPU activities of the call"),
+        Column("kernel_time_ns", INT, "ns", "union of their intervals"),
+        Column("tflops_s", REAL, "TFLOPS/s", "flops / kernel_time_ns, decimal"),
+        Column("tb_s", REAL, "TB/s", "bytes / kernel_time_ns, decimal"),
+        Column("compute_spec", WORD, "-", "the peak that bounds it, e.g. matrix_bf16"),
+        Column("arch", WORD, "-", "device whose peaks are used; NULL if it is not known"),
+        Column("roofline_ns", REAL, "ns", "least time on the device; NULL if unknown"),
+        Column("roofline_pct", REAL, "pct", "roofline_ns / kernel_time_ns: 100 is at the limit"),
+        Column("bound", WORD, "-", "compute or memory: which of the two is longer"),
+        Column("why", WORD, "-", "why flops, bytes or the roofline are NULL"),
+        Column("note", WORD, "-", "what to know: a window, heads of a whole model, types assumed"),
+    ),
+)
+
 TRITON_KERNELS = Table(
     "triton_kernels",
     "Calls of kernels that torch.compile generated, or that were written in Triton by hand: what "
@@ -600,6 +750,7 @@ TRITON_KERNELS = Table(
             "spl split scan, unk not told by the name, user not generated by torch.compile",
         ),
         Column("signature_id", INT, "-", "its inputs, as in `signatures`; NULL if none recorded"),
+        Column("step_id", INT, "-", "the step that it starts in, as in `steps`; NULL for none"),
         Column(
             "aten_ops", pa.list_(TEXT), "-", "ops that it fused, each once; NULL if no name tells"
         ),
@@ -724,6 +875,7 @@ TABLES: dict[str, Table] = {
         KERNELS,
         SPANS,
         OP_PERF,
+        ATTENTION_ROOFLINE,
         TRITON_KERNELS,
         STEADY_STATE,
     )

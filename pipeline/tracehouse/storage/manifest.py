@@ -44,7 +44,8 @@ class FileEntry:
     """A file as a run saw it.
 
     `mtime_ns` since 1970, `content_hash` None if it was not read. `settings`: hash of what the
-    analysis depended on beside the file, "" if that was not noted.
+    analysis depended on beside the file, "" if that was not noted. `role`: trace; or capture, of a
+    file that tells of the graphs in other traces and has none of its own.
     """
 
     path: str
@@ -56,6 +57,7 @@ class FileEntry:
     label: str
     traces: tuple[TraceRef, ...]
     settings: str = ""
+    role: str = "trace"
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,6 +146,7 @@ def _file_rows(state: LakeState) -> pa.Table:
         [f.reason for f in files],
         [f.label for f in files],
         [[t.trace_id for t in f.traces] for f in files],
+        [f.role for f in files],
     ]
     schema = FILES.schema
     arrays = [pa.array(v, type) for v, type in zip(values, schema.types, strict=True)]

@@ -22,6 +22,13 @@ FILES = Table(
         Column("reason", TEXT, "-", "why the status is not ok"),
         Column("label", TEXT, "-", "label of the job it belongs to"),
         Column("traces", pa.list_(TEXT), "-", "trace_id of each trace in it"),
+        Column(
+            "role",
+            TEXT,
+            "-",
+            "trace; or capture: it tells the ops of graphs that the traces beside it replay, and "
+            "has no traces of its own",
+        ),
     ),
 )
 

@@ -22,7 +22,7 @@
 --   when the file was last changed, else when it was analysed. Ranks of one job whose recorded
 --   times touch are one run; a file that was rejected is a run of its own. per is step if every
 --   trace of the run has steps.
-CREATE OR REPLACE VIEW runs AS
+CREATE OR REPLACE VIEW job_runs AS
 WITH
     stepped AS (
         SELECT
