@@ -15,6 +15,7 @@ from tracehouse.analysis.op_perf import op_perf
 from tracehouse.analysis.settings import DEFAULT, Settings
 from tracehouse.formulas.arch import Arch
 from tracehouse.serving.steady_state import steady_state
+from tracehouse.stopwatch import Stopwatch
 from tracehouse.vocab import Role
 from tracehouse.warehouse.connection import open_session
 from tracehouse.warehouse.views import View, evaluate_views, load_views
@@ -40,6 +41,7 @@ def summarise(
     *,
     archs: Mapping[str, Arch | None] | None = None,
     settings: Settings = DEFAULT,
+    watch: Stopwatch | None = None,
 ) -> dict[str, pa.Table]:
     """Make `op_perf`, `steady_state` and every public view of sql/trace over the tables of a part.
 
@@ -48,6 +50,7 @@ def summarise(
             `tracehouse.schema.tables`; more are ignored.
         archs: the device of each trace, by trace_id; one that is left out is not known.
         settings: the user's choices.
+        watch: counts the time of the stages `formulas` and `views`.
 
     Returns:
         Table or view name to its rows, in a stated order (`View.order_by`): equal inputs give equal
@@ -57,12 +60,14 @@ def summarise(
         KeyError: one of INPUTS is missing.
         UsageError: the user's categories or formulas cannot be used.
     """
-    measured = {"op_perf": op_perf(tables, archs or {}, settings)}
+    watch = Stopwatch() if watch is None else watch
+    with watch.stage("formulas"):
+        measured = {"op_perf": op_perf(tables, archs or {}, settings)}
     given = {**tables, **measured, "step_grammars": settings.grammars.table()}
     views = load_views("trace")
     first = _needed_by("steps", views)
     without_rows = _without_rows(given)
-    with _session(given) as session:
+    with watch.stage("views"), _session(given) as session:
         evaluate_views(session, first, without_rows)
         steps = session.sql(_SEQUENCES).to_arrow_table()
         measured["steady_state"] = steady_state(steps, settings.workload)

@@ -6,10 +6,13 @@ import click
 
 from tracehouse import __version__
 from tracehouse.cli.analyze import analyze
+from tracehouse.cli.check import check
+from tracehouse.cli.compact import compact
 from tracehouse.cli.docs import docs
 from tracehouse.cli.doctor import doctor
 from tracehouse.cli.export import export
 from tracehouse.cli.plan import plan
+from tracehouse.cli.prune import prune
 from tracehouse.cli.refresh import refresh
 from tracehouse.cli.schema import schema
 from tracehouse.cli.show import show
@@ -30,5 +33,9 @@ def main() -> None:
     """
 
 
-for _command in (analyze, show, sql, steps, schema, refresh, doctor, export, plan, docs):
+_COMMANDS = (
+    *(analyze, show, sql, steps, schema, doctor, export, plan, docs),
+    *(refresh, check, compact, prune),
+)
+for _command in _COMMANDS:
     main.add_command(_command)

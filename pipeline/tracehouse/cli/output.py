@@ -161,17 +161,22 @@ def _emit_plain(
 def _emit_csv(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(names)
+    on_terminal = sys.stdout.isatty()  # a file gets every character as it is
     for row in rows:
-        writer.writerow([_as_json(v) if isinstance(v, list | dict | tuple) else v for v in row])
+        cells = [_as_json(v) if isinstance(v, list | dict | tuple) else v for v in row]
+        if on_terminal:
+            cells = [printable(v) if isinstance(v, str) else v for v in cells]
+        writer.writerow(cells)
 
 
 def _emit_json(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-    lines = ",\n".join(_as_json(dict(zip(names, row, strict=True))) for row in rows)
+    is_ascii = sys.stdout.isatty()  # so that no character of a trace steers a terminal
+    lines = ",\n".join(_as_json(dict(zip(names, row, strict=True)), is_ascii) for row in rows)
     click.echo(f"[{lines}]")
 
 
-def _as_json(value: Any) -> str:
-    return json.dumps(_finite(value), ensure_ascii=False, default=_plain, allow_nan=False)
+def _as_json(value: Any, is_ascii: bool = False) -> str:
+    return json.dumps(_finite(value), ensure_ascii=is_ascii, default=_plain, allow_nan=False)
 
 
 def _finite(value: Any) -> Any:

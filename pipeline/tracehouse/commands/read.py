@@ -19,6 +19,7 @@ from tracehouse.findings import Findings
 from tracehouse.ingest.discover import discover
 from tracehouse.ingest.read import ReadTrace, RejectedMember, check_reader, read_file
 from tracehouse.schema.tables import EVENTS, ISSUES, TRACES
+from tracehouse.stopwatch import Stopwatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def analysed(trace: ReadTrace, events: pa.Table, settings: Settings = DEFAULT) -
     """Link and summarise a trace that was read; `events` becomes its table of that name."""
     started = time.process_time()
     arch = settings.arch or device_of(trace.envelope)
-    linked = linked_tables(trace, arch, settings)
+    linked = linked_tables(trace, arch, settings, Stopwatch())
     row = trace_row(trace, linked, trace.reader, time.process_time() - started)
     own = {
         "traces": pa.Table.from_pylist([row], TRACES.schema),

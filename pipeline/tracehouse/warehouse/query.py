@@ -16,6 +16,8 @@ from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.warehouse.build import WAREHOUSE
 from tracehouse.warehouse.catalogue import relations
 from tracehouse.warehouse.connection import open_file
+from tracehouse.warehouse.faults import lake_error
+from tracehouse.warehouse.moved import follow
 from tracehouse.warehouse.rows import Rows
 
 _COMMENT = re.compile(r"(?P<meaning>.*?)(?: \[(?P<unit>[^\[\]]+)\])?", re.DOTALL)
@@ -23,12 +25,12 @@ _COMMENT = re.compile(r"(?P<meaning>.*?)(?: \[(?P<unit>[^\[\]]+)\])?", re.DOTALL
 _COLUMNS = """
 SELECT relations.name, relations.comment, columns.column_name, columns.data_type, columns.comment
 FROM (
-    SELECT table_name AS name, comment FROM duckdb_tables()
+    SELECT table_name AS name, comment FROM duckdb_tables() WHERE NOT temporary
     UNION ALL
-    SELECT view_name AS name, comment FROM duckdb_views() WHERE NOT internal
+    SELECT view_name AS name, comment FROM duckdb_views() WHERE NOT internal AND NOT temporary
 ) AS relations
 JOIN duckdb_columns() AS columns ON columns.table_name = relations.name
-WHERE NOT starts_with(relations.name, '_')
+WHERE NOT starts_with(relations.name, '_') AND columns.database_name = current_database()
 ORDER BY columns.column_index
 """
 
@@ -57,7 +59,7 @@ class Warehouse:
     """A warehouse, open for reading. Close it, or use it as a context manager."""
 
     def __init__(self, out: str | os.PathLike[str]) -> None:
-        """Open the warehouse in the folder `out`.
+        """Open the warehouse in the folder `out`, also where that has been moved.
 
         Raises:
             UsageError: there is none.
@@ -70,12 +72,14 @@ class Warehouse:
                 f"{out} holds no warehouse.", hint=f"Try: tracehouse analyze TRACES -o {out}"
             )
         try:
+            self._inode = path.stat().st_ino
             self._connection = open_file(path, read_only=True)
+            follow(self._connection, self._out)
         except duckdb.Error as error:
             raise TracehouseError(
                 f"{path} cannot be opened: {error}",
                 code="BAD_WAREHOUSE",
-                hint=f"Try: tracehouse refresh {out}",
+                hint=f"Try: tracehouse check {out} --repair",
             ) from error
 
     def __enter__(self) -> Warehouse:
@@ -104,7 +108,8 @@ class Warehouse:
 
         Raises:
             duckdb.Error: the query is wrong, in DuckDB's own words.
-            UsageError: a file cannot be read, as after the warehouse was moved.
+            TracehouseError: LAKE_DAMAGED names a file of the lake that is gone or has changed.
+            UsageError: a file cannot be read for another reason.
         """
         return Rows(self.arrow(query, parameters))
 
@@ -115,11 +120,27 @@ class Warehouse:
         try:
             rows = self._connection.sql(query, params=parameters)
             return pa.table({}) if rows is None else rows.to_arrow_table()
-        except duckdb.IOException as error:
+        except duckdb.Error as error:
+            if (found := lake_error(self._out, query, error)) is not None:
+                raise found from error
+            if not isinstance(error, duckdb.IOException):
+                raise
+            if self._is_replaced():
+                raise UsageError(
+                    f"{self._out / WAREHOUSE} has been rebuilt since it was opened, and its old"
+                    " files are gone.",
+                    hint="Open it again.",
+                ) from error
             raise UsageError(
                 str(error).strip(),
                 hint=f"\nIf the warehouse was moved or copied: tracehouse refresh {self._out}",
             ) from error
+
+    def _is_replaced(self) -> bool:
+        try:
+            return (self._out / WAREHOUSE).stat().st_ino != self._inode
+        except OSError:
+            return True
 
     def table(self, name: str) -> pa.Table:
         """Return all rows of a table or view, in the order they are stored.
