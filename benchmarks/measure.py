@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import json
 import multiprocessing.forkserver
+import os
 import resource
 import statistics
 import sys
@@ -29,7 +30,10 @@ from enlarge import Source, read_text
 
 import tracehouse
 from tracehouse.analysis.link import link
+from tracehouse.commands import analyze as analyze_command
+from tracehouse.commands import division
 from tracehouse.commands.analyze import RunReport
+from tracehouse.commands.part import PartOutcome, PartTask, run_part
 from tracehouse.findings import Findings
 from tracehouse.ingest import fields
 from tracehouse.ingest.read import read_file
@@ -180,6 +184,49 @@ def archive(folder: str, workers: int) -> dict[str, float]:
     seconds = time.perf_counter() - started
     multiprocessing.forkserver._forkserver._stop()  # its workers count once it is waited for
     return {"cpu": cpu_seconds(), "wall": seconds, "again": second_run(folder, out)}
+
+
+def archive_on_dask(folder: str, workers: int) -> dict[str, float]:
+    """The same by a Dask cluster of as many processes, which runs before and after."""
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster:
+        started = time.perf_counter()
+        report = tracehouse.analyze(folder, tempfile.mkdtemp(), dask=cluster.scheduler_address)
+        seconds = time.perf_counter() - started
+    if report.rejected:
+        raise SystemExit(f"{report.rejected} of {report.total} files rejected")
+    return {"cpu": report.record.cpu_seconds, "wall": seconds}
+
+
+def run_and_note_memory(task: PartTask) -> PartOutcome:
+    """Run a part, and note the process and what it holds then."""
+    outcome = run_part(task)
+    held = int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0]) << 10
+    with Path(os.environ["TMPDIR"], "memory").open("a") as notes:
+        notes.write(f"{os.getpid()} {held}\n")
+    return outcome
+
+
+def worker_growth(folder: str, workers: int) -> dict[str, float]:
+    """What a worker holds after the last parts of an archive, as a multiple of the first ones.
+
+    The first two parts of a worker load what it needs, and don't count. Small parts, so that there
+    are many; the worst worker.
+    """
+    division.PART_BYTES = 16 << 20
+    analyze_command.run_part = run_and_note_memory
+    analyzed(folder, tempfile.mkdtemp(), workers)
+    held: dict[str, list[int]] = {}
+    for line in Path(os.environ["TMPDIR"], "memory").read_text().splitlines():
+        pid, size = line.split()
+        held.setdefault(pid, []).append(int(size))
+    ratios = []
+    for sizes in held.values():
+        settled = sizes[2:]
+        third = max(len(settled) // 3, 1)
+        ratios.append(statistics.mean(settled[-third:]) / statistics.mean(settled[:third]))
+    return {"ratio": max(ratios), "parts": sum(map(len, held.values()))}
 
 
 def second_run(folder: str, out: str) -> float:

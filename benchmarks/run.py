@@ -191,6 +191,8 @@ class Bench:
         folder = self.folder / "archive"
         unit = self.measure("load_archive", folder=folder)
         used = self.measure("archive", folder=folder, workers=2)
+        dask = self.measure("archive_on_dask", folder=folder, workers=2)
+        grown = self.measure("worker_growth", folder=self.folder / "small", workers=2)
         small = self.measure("small_traces", folder=self.folder / "small", repeats=1)
         count = small["traces"]
         size = f"{self.sizes.traces} traces, {unit['bytes'] / 1e6:,.0f} MB"
@@ -202,6 +204,18 @@ class Bench:
                 0.35,
             ),
             Line("the same", "wall / Σ json.load", "", f"{used['wall'] / unit['json.load']:.2f}"),
+            Line(
+                "the same by a Dask cluster of 2 workers",
+                "CPU, wall / by 2 processes",
+                "",
+                f"{dask['cpu'] / used['cpu']:.2f}, {dask['wall'] / used['wall']:.2f}",
+            ),
+            goal(
+                f"archive of {count:,} small traces, 2 workers, in {grown['parts']:.0f} parts",
+                "memory of a worker after the last parts / after the first",
+                grown["ratio"],
+                1.1,
+            ),
             goal(
                 f"archive of {count:,} small traces (250 to 5,000 events)",
                 "CPU ms a trace beyond reading",

@@ -65,12 +65,24 @@ CODES: dict[str, Code] = {
         Code("ENCODING_BOM", _INFO, "UTF-8 byte-order mark", "mark dropped; everything kept"),
         Code("ENCODING_FIXED", _WARNING, "not UTF-8", "transcoded; bad bytes became U+FFFD"),
         Code("NOT_A_TRACE", _ERROR, "readable, but holds no list of trace events", "nothing kept"),
+        Code(
+            "TOO_LARGE",
+            _ERROR,
+            "more text or members than the limits allow, as in a bomb",
+            "nothing kept; docs/limits.md names the options",
+        ),
         Code("READ_FAILED", _ERROR, "the file could not be read", "nothing kept"),
         Code(
             "ANALYSIS_FAILED",
             _ERROR,
             "the analysis of this trace failed",
             "nothing kept; report it",
+        ),
+        Code(
+            "WORKER_DIED",
+            _ERROR,
+            "the process that analysed this trace died, twice",
+            "nothing kept; the next run tries again",
         ),
         Code(
             "REPAIRED_ESCAPE",

@@ -76,11 +76,17 @@ def test_real_traces(shared_traces, tmp_path):
     """Nothing in them is a secret, so that all of it comes back."""
     paths = sorted(shared_traces.rglob("*.json.gz"))
     out = tmp_path / "out"
+    captures = [path for path in paths if path.parent.name == "capture_traces"]
+    paths = [path for path in paths if path not in captures]
     analyze([str(path) for path in paths], out, workers=1)
     with tracehouse.open(out) as warehouse:
         assert warehouse.sql("FROM issues WHERE code = 'SECRET_REDACTED'").num_rows == 0
     for path in paths:
         assert_equal(out, path)
+    beside = tmp_path / "captures"  # beside no trace they are traces like others
+    analyze([str(path) for path in captures], beside, workers=1)
+    for path in captures:
+        assert_equal(beside, path)
 
 
 # Events of all that JSON allows, more of it odd than in any trace.

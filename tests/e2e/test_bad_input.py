@@ -234,23 +234,3 @@ def test_links_are_followed_and_loops_ended(tmp_path):
     assert query(out, "SELECT path FROM traces WHERE status = 'ok'") == [
         (str(folder / "file.json"),)
     ]
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_what_may_not_be_read_is_rejected_and_read_when_it_may(tmp_path):
-    folder, out = tmp_path / "in", tmp_path / "out"
-    file = drawn(1).write(folder / "a.json")
-    closed = drawn(2).write(folder / "closed" / "b.json").parent
-    file.chmod(0)
-    closed.chmod(0)
-    try:
-        report = analyse(folder, out=out, prune=True)
-        assert {(r.path, r.status) for r in report.results} == {
-            (str(file), "rejected"),
-            (str(closed), "rejected"),
-        }
-    finally:
-        file.chmod(0o600)
-        closed.chmod(0o700)
-    assert analyse(folder, out=out, prune=True).rejected == 0
-    assert query(out, "SELECT count(*) FROM files WHERE status <> 'ok'") == [(0,)]

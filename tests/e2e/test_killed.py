@@ -19,7 +19,7 @@ from tracehouse.warehouse.build import refresh
 
 CHILD = """
 import os, pathlib, signal, sys
-from tracehouse.commands import analyze, part
+from tracehouse.commands import analyze, division, part
 from tracehouse.storage import durable
 from tracehouse.warehouse import build
 
@@ -45,7 +45,7 @@ counting(analyze, "commit_staged")
 counting(durable, "replace_text")  # puts a manifest in its place
 counting(analyze, "build")
 counting(build, "_fill", after=True)
-analyze.PART_BYTES = 1  # a part a file
+division.PART_BYTES = 1  # a part a file
 folder, workers, *outs = sys.argv[1:]
 for out in outs:
     left = int(out.rpartition("-")[2])
@@ -59,8 +59,8 @@ for out in outs:
 """
 
 COMMAND = """
-from tracehouse.commands import analyze
-analyze.PART_BYTES = 1
+from tracehouse.commands import division
+division.PART_BYTES = 1
 from tracehouse.cli.main import main
 main()
 """
@@ -89,10 +89,11 @@ def copied(past, name):
     return out
 
 
-# The prune manifest, then for each of the two parts: commit, manifest; and before these, if it is
-# done in the same process: read, summarise. Last: build, fill, and the end of it.
+# The record of the run, the prune manifest, then for each of the two parts: commit, manifest; and
+# before these, if it is done in the same process: read, summarise. Then build, fill, the end of it,
+# and the record again.
 @pytest.mark.parametrize(
-    ("workers", "moments"), [(1, range(1 + 2 * 4 + 3 + 1)), (2, (2, 4, 1 + 2 * 2 + 3))]
+    ("workers", "moments"), [(1, range(2 + 2 * 4 + 3 + 2)), (2, (3, 5, *range(2 + 2 * 2 + 3, 11)))]
 )
 def test_killed_before_a_step(history, workers, moments):
     folder, past, old, new = history
@@ -102,8 +103,9 @@ def test_killed_before_a_step(history, workers, moments):
     assert ends == ["killed"] * (len(outs) - 1) + [
         "done"
     ]  # the last moment is behind the last step
-    for out in outs[:-1]:
-        assert contents(out) == old  # its last step is the one that shows the new
+    for out in outs[:-2]:
+        assert contents(out) == old  # the last step but the record is the one that shows the new
+    assert contents(outs[-2]) == new
     for out in outs:
         analyse(folder, out=out, prune=True)
         assert contents(out) == new

@@ -14,9 +14,11 @@ from warehouses import analyse, contents, drawn
 import tracehouse
 from tracehouse.errors import RejectedFile, UsageError
 from tracehouse.ingest import read as reading
+from tracehouse.warehouse.catalogue import live_views
 
-# They hold what a run knows: of files, and when and how long it read a trace.
-OF_A_RUN = {"traces", "files"}
+# They hold what a run knows: of files, and when and how long it read a trace. And the views over
+# several tables, which only a warehouse has.
+OF_A_RUN = {"traces", "files", "runs", *(view.name for view in live_views())}
 
 
 def rows(table: pa.Table) -> list[str]:
@@ -129,6 +131,7 @@ def test_several_traces_are_too_many(tmp_path):
 def test_a_table_that_does_not_exist_is_an_attribute_error(tmp_path):
     trace = tracehouse.read(drawn(1).write(tmp_path / "a.json"))
     with pytest.raises(
-        AttributeError, match="'kernel'; its tables are annotations, checks, coverage, events"
+        AttributeError,
+        match="'kernel'; its tables are annotations, attention_roofline, attention_summary, checks, coverage, events",
     ):
         _ = trace.kernel

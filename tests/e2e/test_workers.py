@@ -2,45 +2,49 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
-from warehouses import analyse, contents, drawn, manifests, query
+from killers import attempts_of, run_unless_poisoned
+from warehouses import (
+    analyse,
+    contents,
+    drawn,
+    files_of,
+    manifests,
+    query,
+    temporary_files,
+)
 
-from tracehouse.commands import analyze
-from tracehouse.errors import TracehouseError
-
-
-def kill_worker(task):
-    os.kill(os.getpid(), signal.SIGKILL)
+from tracehouse.commands import analyze, division
 
 
 @pytest.fixture
 def part_a_file(monkeypatch):
     """Make every file a part of its own, so that a few small ones keep two workers busy."""
-    monkeypatch.setattr(analyze, "PART_BYTES", 1)
+    monkeypatch.setattr(division, "PART_BYTES", 1)
 
 
-def test_two_workers_give_what_one_gives(tmp_path, repo_root, part_a_file):
-    one, two = tmp_path / "one", tmp_path / "two"
-    samples = repo_root / "data" / "samples"
-    alone = analyse(samples, out=one, workers=1)
-    both = analyse(samples, out=two, workers=2)
+def test_two_workers_give_what_one_gives(tmp_path, repo_root, part_a_file, samples_alone):
+    one, alone = samples_alone
+    two = tmp_path / "two"
+    both = analyse(repo_root / "data" / "samples", out=two, workers=2)
     assert len(manifests(two)) == alone.total  # one for each file
     assert contents(two) == contents(one)
     assert [(r.path, r.status, r.events, r.kernels, r.busy_ns) for r in both.results] == [
         (r.path, r.status, r.events, r.kernels, r.busy_ns) for r in alone.results
     ]
+    assert files_of(two) == files_of(one)
+    assert (alone.record.executor, both.record.executor) == ("process", "pool")
 
 
-def test_neighbours_in_a_part_change_nothing(tmp_path, repo_root, monkeypatch):
-    together, apart = tmp_path / "together", tmp_path / "apart"
-    samples = repo_root / "data" / "samples"
-    analyse(samples, out=together)
+def test_neighbours_in_a_part_change_nothing(tmp_path, repo_root, samples_alone):
+    apart, _ = samples_alone
+    together = tmp_path / "together"
+    analyse(repo_root / "data" / "samples", out=together)
     assert len(manifests(together)) == 1
-    for file in reversed(sorted(path for path in samples.rglob("*") if path.is_file())):
-        analyse(file, out=apart)
     assert contents(apart) == contents(together)
 
 
@@ -57,14 +61,95 @@ def test_two_workers_meet_one_content_twice(tmp_path, part_a_file):
     ]
 
 
-def test_a_worker_that_dies_is_an_error_in_words(tmp_path, part_a_file, monkeypatch):
-    folder, out = tmp_path / "in", tmp_path / "out"
+# Processes that die
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return a folder of two traces, and let files called poison… kill what analyses them."""
+    monkeypatch.setattr(analyze, "run_part", run_unless_poisoned)
     for number in range(2):
-        drawn(number).write(folder / f"{number}.json")
-    with monkeypatch.context() as broken:
-        broken.setattr(analyze, "run_part", kill_worker)
-        with pytest.raises(TracehouseError, match="worker") as error:
-            analyse(folder, out=out, workers=2)
-    assert error.value.code == "WORKER_DIED"
-    assert "workers" in error.value.hint
-    assert analyse(folder, out=out, workers=2).rejected == 0
+        drawn(number).write(tmp_path / "in" / f"good{number}.json")
+    return tmp_path / "in"
+
+
+def statuses(out: Path) -> dict[str, str]:
+    rows = query(out, "SELECT path, status FROM files")
+    return {Path(path).name: status for path, status in rows}
+
+
+def test_a_file_that_kills_its_worker_is_rejected_and_no_other(tmp_path, folder, part_a_file):
+    out = tmp_path / "out"
+    poison = drawn(7).write(folder / "poison.json")
+    report = analyse(folder, out=out, workers=2)
+    assert statuses(out) == {"good0.json": "ok", "good1.json": "ok", "poison.json": "rejected"}
+    assert attempts_of(poison) == ["1 False", "1 True"]  # once, and once more alone
+    assert (report.rejected, report.record.worker_deaths, report.record.exit_code) == (1, 2, 1)
+    ((code, reason),) = query(
+        out,
+        "SELECT code, reason FROM issues JOIN traces USING (trace_id) WHERE severity = 'error'",
+    )
+    assert code == "WORKER_DIED"
+    assert "died twice" in reason
+    assert temporary_files(out) == []
+    # The next run tries it again, in a process apart although one would do for one file.
+    again = analyse(folder, out=out, workers=2)
+    assert (again.unchanged, again.rejected, len(attempts_of(poison))) == (2, 1, 4)
+
+
+def test_a_worker_that_dies_once_costs_nothing(tmp_path, folder, part_a_file):
+    out, fresh = tmp_path / "out", tmp_path / "fresh"
+    once = drawn(7).write(folder / "once.json")
+    report = analyse(folder, out=out, workers=2)
+    assert (report.rejected, report.record.worker_deaths) == (0, 1)
+    assert attempts_of(once) == ["1 False", "1 True"]
+    analyse(folder, out=fresh)
+    assert contents(out) == contents(fresh)
+
+
+def test_of_a_part_whose_worker_died_only_the_guilty_is_rejected(tmp_path, folder, monkeypatch):
+    out, fresh = tmp_path / "out", tmp_path / "fresh"
+    for number in range(2, 6):
+        drawn(number).write(folder / f"good{number}.json")
+    analyse(folder, out=fresh)
+    poison = drawn(7).write(folder / "poison.json")
+    # A part of seven files, and a second one: for a single part this process would do.
+    monkeypatch.setattr(division, "PART_BYTES", 7 * division.FILE_BYTES + 10_000)
+    drawn(8).write(folder / "z.json")
+    analyse(folder / "z.json", out=fresh)
+    report = analyse(folder, out=out, workers=2)
+    assert attempts_of(poison) == ["7 False", "7 True", "4 True", "2 True", "1 True"]
+    assert (report.rejected, report.record.worker_deaths) == (1, 5)
+    assert statuses(out)["poison.json"] == "rejected"
+    expected, found = contents(fresh), contents(out)
+    for table in ("events", "ops", "kernels", "op_summary", "kernel_summary", "op_perf"):
+        assert found[table] == expected[table]
+    assert temporary_files(out) == []
+
+
+def test_after_a_run_that_was_killed_one_worker_is_a_process_apart(tmp_path, folder):
+    out = tmp_path / "out"
+    poison = drawn(7).write(folder / "poison.json")
+    out.mkdir()
+    (out / ".lock").write_text('{"pid": 4711, "host": "h", "since": "2026-01-01T00:00:00+00:00"}')
+    report = analyse(folder, out=out, workers=1)  # in this process it would kill the tests
+    assert (report.record.executor, report.rejected) == ("pool", 1)
+    assert statuses(out)["good0.json"] == "ok"
+    assert len(attempts_of(poison)) == 4
+    poison.unlink()
+    assert analyse(folder, out=out, workers=1).record.executor == "process"
+
+
+def test_a_script_that_its_workers_cannot_import_is_told_so(tmp_path):
+    for number in range(2):
+        drawn(number).write(tmp_path / "in" / f"{number}.json")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from tracehouse.commands import division\nimport sys, tracehouse\n"
+        "division.PART_BYTES = 1\n"
+        f"tracehouse.analyze({str(tmp_path / 'in')!r}, {str(tmp_path / 'out')!r}, workers=2)\n"
+    )
+    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "TracehouseError: worker processes cannot start" in run.stderr
+    assert not list((tmp_path / "out" / "lake").glob("manifests/*"))

@@ -10,9 +10,12 @@ from tracegen import Trace
 import tracehouse
 from tracehouse.commands.analyze import RunReport
 from tracehouse.commands.analyze import analyze as run_analyze
+from tracehouse.stopwatch import STAGES
+from tracehouse.storage.manifest import load_state
 from tracehouse.warehouse.query import Warehouse
 
-OF_THE_RUN = {"analysed_at", "seconds"}  # columns that differ from run to run
+# Columns that differ from run to run, as all of `runs` does.
+OF_THE_RUN = {"analysed_at", "seconds", *(f"{stage}_seconds" for stage in STAGES)}
 
 Contents = dict[str, list[str]]
 
@@ -45,6 +48,7 @@ def contents(out: Path) -> Contents:
                 warehouse, table.name, [c.name for c in table.columns if c.name not in OF_THE_RUN]
             )
             for table in warehouse.describe()
+            if table.name != "runs"
         }
 
 
@@ -64,3 +68,13 @@ def manifests(out: Path) -> set[str]:
 
 def temporary_files(out: Path) -> list[Path]:
     return [path for path in out.rglob("*") if "tmp" in path.name]
+
+
+def files_of(out: Path) -> dict[str, str]:
+    """Checksums of the Parquet files of the tables that hold nothing of the run itself."""
+    return {
+        file.path: file.checksum
+        for part in load_state(out).parts
+        for name, file in part.tables.items()
+        if name != "traces"
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from functools import partial
 
 import pytest
 from case_file import both_readers, busy_ns, codes, column, read_events
@@ -10,6 +11,7 @@ from tracegen import Trace
 
 import tracehouse
 from tracehouse.findings import Findings
+from tracehouse.ingest.limits import Limits
 from tracehouse.ingest.read import read_file
 
 
@@ -47,7 +49,8 @@ def test_f67_a_file_is_streamed(tmp_path, monkeypatch):
 @pytest.mark.parametrize("text", ["x", "é", "\\n"])
 def test_f68_an_event_above_the_limit(tmp_path, reader, text, monkeypatch):
     # Limits a thousandth of the real ones: an event of 100 kB where 64 kB are allowed.
-    monkeypatch.setattr("tracehouse.ingest.oversize.LONGEST_EVENT", 64 << 10)
+    small = partial(read_file, limits=Limits(event_bytes=64 << 10))
+    monkeypatch.setattr("tracehouse.commands.read.read_file", small)
     monkeypatch.setattr("tracehouse.ingest.oversize.CUT_ABOVE", 1 << 10)
     monkeypatch.setattr("tracehouse.ingest.oversize.KEEP", 100)
     monkeypatch.setattr("tracehouse.ingest.containers.BLOCK_LENGTH", 10_000)

@@ -47,6 +47,9 @@ class Words:
 
     def arrow(self) -> pa.DictionaryArray:
         """Return the Arrow column; its dictionary holds the words that occur."""
+        if not self.values:
+            nulls = pa.nulls(len(self.codes), pa.int32())
+            return pa.DictionaryArray.from_arrays(nulls, pa.array([], pa.string()))
         used, codes = self.used()
         indices = pa.array(codes, pa.int32(), mask=codes < 0)
         return pa.DictionaryArray.from_arrays(
@@ -76,7 +79,10 @@ class Integers:
 
 def read_words(table: pa.Table, name: str) -> Words:
     """Read a dictionary-encoded column, whatever its chunks and their dictionaries."""
-    array = table.column(name).unify_dictionaries().combine_chunks()
+    column = table.column(name)
+    if column.null_count == len(column):
+        return Words(np.full(len(column), -1, np.int32), [])
+    array = column.unify_dictionaries().combine_chunks()
     if isinstance(array, pa.ChunkedArray):  # no chunk at all
         return Words(np.empty(0, np.int32), [])
     codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)

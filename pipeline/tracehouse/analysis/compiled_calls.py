@@ -30,6 +30,8 @@ def compiled_calls(linked: Linked, trace_id: str, rules: OpCategories) -> pa.Tab
     chosen = by_name[position]
     for told in ("kernel_hash", "kernel_file"):
         chosen = chosen | (texts[told].codes[linked.ops] >= 0)
+    if not chosen.any():
+        return tables.COMPILED_CALLS.schema.empty_table()
     rows = linked.ops[chosen]
     columns = {name: words.take(rows).each(plain).arrow() for name, words in texts.items()}
     columns["gpu_grid"] = _grids(linked, rows, texts["grid"]).arrow()

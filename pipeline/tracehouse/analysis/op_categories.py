@@ -38,6 +38,7 @@ class Rule:
     family: str
 
 
+_LONGEST = 4096  # characters of a name that rules look at
 _NO_RULE = Rule(UNKNOWN, NO_FAMILY)
 
 
@@ -54,7 +55,11 @@ class OpCategories:
     otherwise: OpCategories | None = None
 
     def rule(self, name: str) -> Rule:
-        """Return the rule of the op `name`: category `other`, family `none` where none fits."""
+        """Return the rule of the op `name`: category `other`, family `none` where none fits.
+
+        Of a name without end only its start counts: a regex may take the square of its length.
+        """
+        name = name[:_LONGEST]
         found = self._first(plain_name(name))
         if found is not None and found.family:
             return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -100,10 +101,20 @@ def _read_texts(column: Words, convert: Callable[[Any], Any]) -> dict[int, _Text
     texts = {}
     for code in used.tolist():
         text = column.values[code]
-        parsed = _parsed(text)
-        quoted = json.dumps(text) if parsed is _NOT_JSON else text
-        texts[code] = _Text(quoted, _elements(parsed, convert))
+        read = _read_short if len(text) <= _SHORT else _read_text
+        texts[code] = read(text, convert)
     return texts
+
+
+def _read_text(text: str, convert: Callable[[Any], Any]) -> _Text:
+    parsed = _parsed(text)
+    quoted = json.dumps(text) if parsed is _NOT_JSON else text
+    return _Text(quoted, _elements(parsed, convert))
+
+
+# The traces of an archive have their inputs in common. What is kept is never changed.
+_SHORT = 512
+_read_short = lru_cache(maxsize=4096)(_read_text)
 
 
 def _without_lists(dims: list[Shape] | None, types: list[str | None] | None) -> list[Shape] | None:

@@ -19,6 +19,7 @@ from tracehouse.analysis.settings import DEFAULT, Settings
 from tracehouse.formulas.arch import Arch
 from tracehouse.schema.tables import ATTENTION_ROOFLINE
 from tracehouse.serving.steady_state import steady_state
+from tracehouse.stopwatch import Stopwatch
 from tracehouse.vocab import Role
 from tracehouse.warehouse.connection import open_session
 from tracehouse.warehouse.views import View, evaluate_views, load_views
@@ -50,6 +51,7 @@ def summarise(
     *,
     archs: Mapping[str, Arch | None] | None = None,
     settings: Settings = DEFAULT,
+    watch: Stopwatch | None = None,
 ) -> dict[str, pa.Table]:
     """Make what steps and ops tell, and every public view of sql/trace, over the tables of a part.
 
@@ -58,6 +60,7 @@ def summarise(
             the schemas of `tracehouse.schema.tables`; more are ignored.
         archs: the device of each trace, by trace_id; one that is left out is not known.
         settings: the user's choices.
+        watch: counts the time of the stages `formulas` and `views`.
 
     Returns:
         Table or view name to its rows, in a stated order (`View.order_by`): equal inputs give equal
@@ -70,20 +73,24 @@ def summarise(
     given = {**tables, "step_grammars": settings.grammars.table()}
     views = load_views("trace")
     first = _needed_by("steps", views)
+    watch = Stopwatch() if watch is None else watch
     with _session(given) as session:
-        evaluate_views(session, first, _without_steps(given))
-        steps = coded_steps(session)
-        work = op_perf({**tables, "steps": steps}, archs or {}, settings)
-        measured = {
-            "op_perf": work,
-            "attention_roofline": _attention(tables, work, steps, archs or {}, settings),
-            "steady_state": steady_state(steps, settings.workload),
-        }
-        for name, table in measured.items():
-            session.register(name, table)
-        rest = [view for view in views if view not in first]
-        evaluate_views(session, rest, _without_rows({**given, **measured}))
-        return measured | _public(session, views)
+        with watch.stage("views"):
+            evaluate_views(session, first, _without_steps(given))
+            steps = coded_steps(session)
+        with watch.stage("formulas"):
+            work = op_perf({**tables, "steps": steps}, archs or {}, settings)
+            measured = {
+                "op_perf": work,
+                "attention_roofline": _attention(tables, work, steps, archs or {}, settings),
+            }
+        with watch.stage("views"):
+            measured["steady_state"] = steady_state(steps, settings.workload)
+            for name, table in measured.items():
+                session.register(name, table)
+            rest = [view for view in views if view not in first]
+            evaluate_views(session, rest, _without_rows({**given, **measured}))
+            return measured | _public(session, views)
 
 
 def steps_alone(

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from tracehouse.cli.options import (
     FAILED,
     format_option,
+    limit_options,
     model_config_option,
     reports_errors,
     serving_options,
 )
-from tracehouse.cli.output import beside, cell, check_words, duration, emit, printable
-
-if TYPE_CHECKING:
-    from tracehouse.commands.analyze import RunReport, TraceResult
-    from tracehouse.commands.results import FailingCheck
-
-_CHECKS = 5  # lines about failing checks
-
-
-_MOST_NAMED = 10  # of the unfinished files
+from tracehouse.cli.output import beside, emit
+from tracehouse.cli.run_log import LOGS
 
 
 @click.command()
@@ -38,7 +28,30 @@ _MOST_NAMED = 10  # of the unfinished files
     required=True,
     help="Folder of the warehouse; made if absent, added to if present.",
 )
-@click.option("--workers", type=click.IntRange(min=1), help="Processes; one a core by default.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Processes; by default as many as there are cores and memory for.",
+)
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Let the workers of a running Dask cluster do the work: tcp://HOST:8786, or its scheduler "
+    "file. They must see PATHS and OUT at the same places.",
+)
+@click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    help="Memory that all processes may use together, e.g. 8GB (of a Dask cluster: each worker); "
+    "four fifths of the machine's by default.",
+)
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    default=0.0,
+    help="How long to wait for another run that writes to OUT; by default not at all.",
+)
 @click.option("--label", help="Name of the job these runs belong to; the folder's by default.")
 @click.option(
     "--reader",
@@ -83,13 +96,25 @@ _MOST_NAMED = 10  # of the unfinished files
     "graphs. A folder capture_traces beside a trace is found by itself.",
 )
 @model_config_option
+@click.option("--profile", is_flag=True, help="Add the CPU seconds of each stage.")
+@click.option(
+    "--log-format",
+    type=click.Choice(sorted(LOGS, reverse=True)),
+    default="text",
+    show_default=True,
+    help="What stderr says: lines to read, or one JSON object a line.",
+)
 @serving_options
+@limit_options
 @format_option
 @reports_errors
 def analyze(
     paths: tuple[str, ...],
     out: Path,
     workers: int | None,
+    dask: str | None,
+    memory_limit: str | None,
+    wait: float,
     label: str | None,
     reader: str,
     prune: bool,
@@ -100,11 +125,18 @@ def analyze(
     inductor_cache_dir: str | None,
     capture: str | None,
     model_config: str | None,
+    profile: bool,
+    log_format: str,
     step_patterns: tuple[str, ...],
     conc: int | None,
     osl: int | None,
     r: float | None,
     num_prompts: int | None,
+    max_text: str | None,
+    max_ratio: int | None,
+    max_members: int | None,
+    max_metadata: str | None,
+    max_event: str | None,
     fmt: str,
 ) -> None:
     """Analyse traces into a warehouse.
@@ -119,120 +151,58 @@ def analyze(
         tracehouse analyze traces/ 'runs/**/*.json.gz' -o warehouse --label nightly
         tracehouse analyze decode.json.gz -o warehouse --capture capture_traces/
     """
-    from tracehouse.commands import analyze as command
-    from tracehouse.commands.results import failing_checks, result_rows
-    from tracehouse.commands.settings import read_settings
+    log = LOGS[log_format]()
+    with log.progress() as on_trace:
+        from tracehouse.commands import analyze as command
+        from tracehouse.commands.memory import parse_amount
+        from tracehouse.commands.results import (
+            failing_checks,
+            profile_rows,
+            result_rows,
+            stage_seconds,
+        )
+        from tracehouse.commands.settings import read_limits, read_settings
 
-    settings = read_settings(
-        categories=categories,
-        arch=arch,
-        models=models,
-        inductor_cache=inductor_cache_dir,
-        step_patterns=step_patterns,
-        conc=conc,
-        osl=osl,
-        r=r,
-        num_prompts=num_prompts,
-        model_config=model_config,
-    )
-
-    with _progress() as on_trace:
         report = command.analyze(
             list(paths),
             out,
             workers=workers,
+            dask=dask,
+            memory_limit=None if memory_limit is None else parse_amount(memory_limit),
+            wait=wait,
             label=label,
             reader=reader,
             prune=prune,
             keep_secrets=keep_secrets,
             capture=capture,
-            settings=settings,
+            settings=read_settings(
+                categories=categories,
+                arch=arch,
+                models=models,
+                inductor_cache=inductor_cache_dir,
+                step_patterns=step_patterns,
+                conc=conc,
+                osl=osl,
+                r=r,
+                num_prompts=num_prompts,
+                model_config=model_config,
+            ),
+            limits=read_limits(
+                text=max_text,
+                ratio=max_ratio,
+                members=max_members,
+                metadata=max_metadata,
+                event=max_event,
+            ),
             on_trace=on_trace,
         )
-    rows = result_rows(report)
+        rows = profile_rows(report) if profile else result_rows(report)
+        failing = failing_checks(report)
     if fmt == "table":
         rows = rows.set_column(0, "path", [[beside(path) for path in rows["path"].to_pylist()]])
     emit(rows, fmt)
-    _write_reasons(report)
-    _write_checks(failing_checks(report), out)
-    _write_sum(report)
+    log.end(report, failing, out)
+    if profile:
+        log.profile(report, stage_seconds(report))
     if report.rejected:
         sys.exit(FAILED)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[TraceResult], None]]:
-    """Give a callback that reports a finished trace: a bar on a terminal, else a line a trace."""
-    if not sys.stderr.isatty():
-        yield lambda result: click.echo(_summary(result), err=True)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-    from rich.text import Text
-
-    columns = (
-        BarColumn(),
-        TextColumn("{task.completed} traces"),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}", markup=False),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=None)
-
-        def on_trace(result: TraceResult) -> None:
-            progress.update(task, advance=1, description=printable(beside(result.path)))
-            if result.status != "ok":
-                progress.console.print(Text(_summary(result)))
-
-        yield on_trace
-
-
-def _summary(result: TraceResult) -> str:
-    path = printable(beside(result.path))
-    if result.events is None:
-        return f"{result.status:<8}  {path}"
-    return (
-        f"{result.status:<8}  {path}: {cell(result.events)} events, "
-        f"{cell(result.kernels)} kernels, busy {duration(result.busy_ns)}, {result.seconds:.2f} s"
-    )
-
-
-def _write_reasons(report: RunReport) -> None:
-    """Say on stderr why a trace is not ok."""
-    for result in report.results:
-        if result.status != "ok":
-            reason = printable(result.reason or "no reason given")
-            click.echo(f"{result.status}: {printable(beside(result.path))}: {reason}", err=True)
-
-
-def _write_checks(failing: Sequence[FailingCheck], out: Path) -> None:
-    """Say on stderr which checks fail and what that means: a line each, the first few."""
-    for check in failing[:_CHECKS]:
-        where = printable(beside(check.path))
-        if check.traces > 1:
-            where = f"{check.traces:,} traces, worst in {where}"
-        value = check_words(check.name, check.worst, check.expected, check.meaning)
-        click.echo(f"check: {where}: {value}", err=True)
-    if len(failing) > _CHECKS:
-        query = "FROM checks WHERE NOT ok"
-        rest = f"{len(failing) - _CHECKS:,} more checks fail"
-        click.echo(f'{rest}: tracehouse sql {printable(str(out))} "{query}"', err=True)
-
-
-def _write_sum(report: RunReport) -> None:
-    """Say on stderr how the run went as a whole."""
-    if report.passed_over:
-        first = ", ".join(printable(beside(path)) for path in report.passed_over[:_MOST_NAMED])
-        click.echo(
-            f"TEMP_SKIPPED: {len(report.passed_over):,} unfinished files passed over: {first}",
-            err=True,
-        )
-    if report.pruned:
-        click.echo(f"pruned, their files are gone: {len(report.pruned):,}", err=True)
-    captures = f", {report.captures:,} of graph captures" if report.captures else ""
-    click.echo(
-        f"{report.total:,} files{captures}: {report.unchanged:,} unchanged, "
-        f"{report.partial:,} partial, {report.rejected:,} rejected; {report.seconds:.2f} s; "
-        f"{report.warehouse}",
-        err=True,
-    )

@@ -6,12 +6,15 @@ import click
 
 from tracehouse import __version__
 from tracehouse.cli.analyze import analyze
+from tracehouse.cli.check import check
+from tracehouse.cli.compact import compact
 from tracehouse.cli.compare import compare
 from tracehouse.cli.docs import docs
 from tracehouse.cli.doctor import doctor
 from tracehouse.cli.export import export
 from tracehouse.cli.gate import gate
 from tracehouse.cli.plan import plan
+from tracehouse.cli.prune import prune
 from tracehouse.cli.refresh import refresh
 from tracehouse.cli.report import report
 from tracehouse.cli.schema import schema
@@ -34,20 +37,9 @@ def main() -> None:
     """
 
 
-for _command in (
-    analyze,
-    show,
-    report,
-    compare,
-    sql,
-    steps,
-    schema,
-    refresh,
-    doctor,
-    export,
-    gate,
-    plan,
-    split,
-    docs,
-):
+_COMMANDS = (
+    *(analyze, show, report, compare, gate, sql, steps, split, plan, schema, doctor, export, docs),
+    *(refresh, check, compact, prune),
+)
+for _command in _COMMANDS:
     main.add_command(_command)

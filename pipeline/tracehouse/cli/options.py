@@ -55,6 +55,43 @@ model_config_option = click.option(
 )
 
 
+_LIMITS = (
+    click.option(
+        "--max-text",
+        metavar="SIZE",
+        help="Reject a file or member that unpacks to more text; 256GiB by default.",
+    ),
+    click.option(
+        "--max-ratio",
+        type=click.IntRange(min=1),
+        help="Reject one that unpacks to more times its size and to more than 256 MiB; 300 by "
+        "default.",
+    ),
+    click.option(
+        "--max-members",
+        type=click.IntRange(min=1),
+        help="Reject an archive of more members; 100000 by default.",
+    ),
+    click.option(
+        "--max-metadata",
+        metavar="SIZE",
+        help="Text before or behind the event list that is read; 64MiB by default.",
+    ),
+    click.option(
+        "--max-event",
+        metavar="SIZE",
+        help="Cut the largest text of a longer event; 64MiB by default.",
+    ),
+)
+
+
+def limit_options(command: Callable[P, R]) -> Callable[P, R]:
+    """Add the options on how much of a file is read."""
+    for option in reversed(_LIMITS):
+        command = option(command)
+    return command
+
+
 def serving_options(command: Callable[P, R]) -> Callable[P, R]:
     """Add the options on steps and on the benchmark that was run."""
     for option in reversed(_SERVING):

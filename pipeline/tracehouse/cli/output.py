@@ -97,10 +97,15 @@ def _emit_plain(
 def _emit_csv(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(names)
+    on_terminal = sys.stdout.isatty()  # a file gets every character as it is
     for row in rows:
-        writer.writerow([as_json(v) if isinstance(v, list | dict | tuple) else v for v in row])
+        cells = [as_json(v) if isinstance(v, list | dict | tuple) else v for v in row]
+        if on_terminal:
+            cells = [printable(v) if isinstance(v, str) else v for v in cells]
+        writer.writerow(cells)
 
 
 def _emit_json(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-    lines = ",\n".join(as_json(dict(zip(names, row, strict=True))) for row in rows)
+    is_ascii = sys.stdout.isatty()  # so that no character of a trace steers a terminal
+    lines = ",\n".join(as_json(dict(zip(names, row, strict=True)), is_ascii) for row in rows)
     click.echo(f"[{lines}]")

@@ -3,44 +3,43 @@
 from __future__ import annotations
 
 import fnmatch
-import multiprocessing
 import os
+import re
 import stat
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import duckdb
 
 from tracehouse.analysis.kernel_cache import forget
 from tracehouse.analysis.settings import DEFAULT, Settings
+from tracehouse.commands import division, memory, run_record
 from tracehouse.commands.captures import forget_captures
-from tracehouse.commands.part import PartOutcome, PartTask, TraceResult, run_part
+from tracehouse.commands.executors import DaskCluster, Pool, ThisProcess, Workers
+from tracehouse.commands.part import PartOutcome, PartTask, TraceResult, run_part, settings_noted
+from tracehouse.commands.schedule import KILLER, Schedule
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.ingest.capture_folders import Divided, divide, with_captures
-from tracehouse.ingest.discover import SourceFile, discover
+from tracehouse.ingest.discover import Discovery, SourceFile, discover
+from tracehouse.ingest.limits import DEFAULT_LIMITS, Limits
 from tracehouse.ingest.read import check_reader
 from tracehouse.ingest.recognise import is_temporary, is_url
-from tracehouse.storage import layout, upkeep
-from tracehouse.storage.manifest import FileEntry, LakeState, load_state
+from tracehouse.storage import compaction, layout, upkeep
+from tracehouse.storage.lock import lock
+from tracehouse.storage.manifest import PRUNED, FileEntry, LakeState, load_state
+from tracehouse.storage.runs import RunRecord
 from tracehouse.storage.writer import PartWriter, commit_staged
 from tracehouse.vocab import FileRole, Status
 from tracehouse.warehouse.build import WAREHOUSE, build
+from tracehouse.warehouse.connection import limit_memory
+from tracehouse.warehouse.origin import is_current
 from tracehouse.warehouse.query import Warehouse
 
 __all__ = ["RunReport", "TraceResult", "analyze"]
 
-# Text of the files after which a part is full; a compressed file counts for EXPANSION times its
-# size, and each for FILE_BYTES more: what a tiny file costs. So a part has at most 1,024 files, and
-# ten thousand tiny ones keep every worker busy and are committed as they come.
-PART_BYTES = 256 << 20
-_EXPANSION = 16
-_FILE_BYTES = 256 << 10
-_COMPRESSED = (".gz", ".zst", ".zip")
-# Below this much text in all, starting workers costs more than they save.
-_ALONE_BYTES = 64 << 20
+_PROTOCOL = re.compile(r"[a-z][a-z0-9+.-]+:/", re.ASCII)  # a Path has lost one of the two slashes
 
 OnTrace = Callable[[TraceResult], None]
 
@@ -53,7 +52,9 @@ class RunReport:
     every capture file that cannot be used. total, unchanged: files of traces. captures: files of
     graph captures. rejected, partial: files of either. passed_over: files that their writers have
     not finished (TEMP_SKIPPED).
-    pruned: files that are gone and whose traces were dropped. seconds: wall time.
+    pruned: files that are gone and whose traces were dropped. record: the row of table `runs`.
+    alone: files that may need more memory than the run was allowed, analysed with nothing else
+    running.
     """
 
     results: tuple[TraceResult, ...]
@@ -66,6 +67,8 @@ class RunReport:
     pruned: tuple[str, ...]
     seconds: float
     warehouse: Path
+    record: RunRecord
+    alone: tuple[str, ...] = ()
 
 
 def analyze(
@@ -73,27 +76,37 @@ def analyze(
     out: Path,
     *,
     workers: int | None = None,
+    dask: str | None = None,
+    memory_limit: int | None = None,
+    wait: float = 0.0,
     label: str | None = None,
     reader: str = "scan",
     prune: bool = False,
     keep_secrets: bool = False,
     capture: str | None = None,
     settings: Settings = DEFAULT,
+    limits: Limits = DEFAULT_LIMITS,
     on_trace: OnTrace | None = None,
 ) -> RunReport:
     """Read every new or changed file of `paths` into the warehouse at `out`.
 
-    `workers`: processes, None for one a core, 1 for this process alone. `label`: name of the job,
+    `workers`: processes, None for as many as there are cores and memory for, 1 for this process
+    alone (one of its own if the last run on `out` was killed). `dask`: address or scheduler file of
+    a Dask cluster that does the work instead. `memory_limit`: bytes that all processes of the run
+    may use together, of a cluster each worker; None for four fifths of the machine. `wait`: seconds
+    to wait for another run on `out`. `label`: name of the job,
     given to unchanged files too; None for the name of each new file's folder. `prune`: drop what
     was read earlier from files of `paths` that are gone now. `keep_secrets`: store values that look
     like secrets as they are, in the traces that this run reads. `capture`: a file or folder of
     traces of graph captures, for all traces; those in a folder `capture_traces` beside a trace are
     used as well. `settings`: the user's categories,
-    device and formulas; files that were analysed with others are read again. `on_trace` is called
-    with each new trace once its rows are safe.
+    device and formulas; files that were analysed with others are read again. `limits`: how much of
+    a file is read; files that were TOO_LARGE for others are tried again. `on_trace` is called with
+    each new trace once its rows are safe.
 
-    A file that cannot be read is a result of status rejected. Raises UsageError for a path or
-    reader that doesn't exist, or if another run writes to `out`; TracehouseError WORKER_DIED;
+    A file that cannot be read is a result of status rejected, and so is one that kills the process
+    which analyses it. Raises UsageError for a path or reader that doesn't exist, a cluster that
+    cannot be used, or if another run writes to `out`; TracehouseError LAKE_DAMAGED, CLUSTER_LOST;
     OSError if `out` cannot be written.
     """
     started = time.monotonic()
@@ -101,73 +114,196 @@ def analyze(
     forget()
     forget_captures()
     _check_out(out)
+    if dask is not None and workers is not None:
+        raise UsageError(
+            "workers are counted by the Dask cluster", hint="give either --workers or --dask"
+        )
     found = discover(paths)
-    divided = divide(_without_lake(found.files, out), capture)
     unreadable = (SourceFile(path, 0, 0) for path in found.unreadable)
+    divided = divide(_without_lake(found.files, out), capture)
     files = (*divided.traces, *unreadable)
-    with upkeep.lock(out):
-        upkeep.clean(out)
-        before = load_state(out)
-        pruned: tuple[str, ...] = ()
-        if prune:
-            pruned = upkeep.prune(out, _vanished(paths, before, found.unreadable))
-            before = load_state(out)
-        seen = {entry.path: entry for entry in before.files}
-        digest = settings.digest
-        changed = [file for file in files if not _is_unchanged(file, seen, divided, digest)]
-        untouched = {file.path for file in files} - {file.path for file in changed}
-        if label is not None:
-            _relabel(out, [seen[path] for path in sorted(untouched)], label)
-        known = _held(before, digest, untouched)
-        tasks = [
-            replace(
-                task,
+    arguments = run_record.arguments_of(
+        paths,
+        settings,
+        label=label,
+        reader=reader,
+        prune=prune,
+        keep_secrets=keep_secrets,
+        capture=capture,
+        workers=workers,
+        dask=dask,
+    )
+    with lock(out, wait=wait) as held:
+        record = run_record.begun(out, arguments)
+        try:
+            pattern = PartTask(
+                out=Path(os.path.abspath(out)),  # noqa: PTH100 (keeps links)
+                part_id="",
+                files=(),
+                label=label,
+                reader=reader,
+                known=frozenset(),
                 keep_secrets=keep_secrets,
                 settings=settings,
-                captures={f.path: own for f in task.files if (own := divided.of(f))},
+                limits=limits,
+                captures=divided.captures,
             )
-            for task in _tasks(changed, out, label, reader, known, workers)
+            limit = memory.default_limit() if memory_limit is None else memory_limit
+            run = _Run(paths, out, pattern, found, divided, files, limit, record, on_trace)
+            run.forget(prune=prune)
+            run.work(workers, dask, apart=held.died is not None)
+            run.publish()
+            return run.report(started)
+        except (TracehouseError, OSError, duckdb.Error) as error:
+            code = 2 if isinstance(error, UsageError) else 1
+            run_record.failed(out, record, error, code)
+            raise
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run under way, which holds the lock of its warehouse. `pattern`: a task without files."""
+
+    paths: Sequence[str]
+    out: Path
+    pattern: PartTask
+    found: Discovery
+    divided: Divided
+    files: Sequence[SourceFile]
+    limit: int
+    record: RunRecord
+    on_trace: OnTrace | None
+    pruned: tuple[str, ...] = ()
+    untouched: set[str] = field(default_factory=set)
+    alone: list[str] = field(default_factory=list)
+    results: list[TraceResult] = field(default_factory=list)
+    after: LakeState | None = None
+    cpu_seconds: float = 0.0  # of other processes
+    own_since: float = field(default_factory=time.process_time)
+    publish_seconds: float = 0.0
+    peak_bytes: int = 0
+
+    def forget(self, *, prune: bool) -> None:
+        """Remove what killed runs left, and if it is asked for, traces whose files are gone."""
+        upkeep.clean(self.out)
+        if prune:
+            vanished = _vanished(self.paths, load_state(self.out), self.found.unreadable)
+            self.pruned = upkeep.prune(self.out, vanished)
+
+    def work(self, workers: int | None, dask: str | None, *, apart: bool) -> None:
+        """Analyse what is new or has changed, and commit it part by part."""
+        state = load_state(self.out)
+        digest = self.pattern.settings.digest
+        limits = self.pattern.limits
+        noted = (digest, settings_noted(self.pattern.settings, limits, is_too_large=True))
+        seen = {entry.path: entry for entry in state.files}
+        changed = [f for f in self.files if not _is_unchanged(f, seen, self.divided, noted)]
+        self.untouched = {file.path for file in self.files} - {file.path for file in changed}
+        if self.pattern.label is not None:
+            _relabel(self.out, [seen[path] for path in sorted(self.untouched)], self.pattern.label)
+        pattern = replace(self.pattern, known=_held(state, digest, self.untouched))
+        tasks = division.divide(changed, pattern, memory.text_within(self.limit))
+        self.alone += [
+            file.path
+            for task in tasks
+            for file in task.files
+            if memory.need(task.text_bytes) > self.limit
         ]
-        results: list[TraceResult] = []
-        for outcome in _outcomes(tasks, workers):
-            commit_staged(out, outcome.staged)
-            results += outcome.results
-            for result in outcome.results:
-                if on_trace is not None:
-                    on_trace(result)
-        after = _compacted(out, load_state(out))
-        if not _is_current(out):
-            build(out, after)
-    live = {entry.path: entry for entry in after.files}
-    captures = [live[file.path] for file in divided.capture_files]
-    entries = [*(live[file.path] for file in files), *captures]
-    results += _unchanged(out, [live[path] for path in untouched])
-    results += _refused(captures)
-    return RunReport(
-        results=tuple(sorted(results, key=lambda r: r.path)),
-        total=len(files),
-        unchanged=len(untouched),
-        rejected=sum(entry.status == Status.REJECTED for entry in entries),
-        captures=len(captures),
-        partial=sum(entry.status == Status.PARTIAL for entry in entries),
-        passed_over=tuple(path for path in found.skipped if is_temporary(path)),
-        pruned=pruned,
-        seconds=time.monotonic() - started,
-        warehouse=out / WAREHOUSE,
-    )
+        # One of these killed its process in the last run: it must not be this one.
+        apart = apart or any(_has_killed(seen.get(file.path)) for file in changed)
+        runner = _workers(tasks, workers, dask, self.limit, apart=apart)
+        self.record = replace(
+            self.record,
+            executor=runner.name,
+            workers=runner.count,
+            memory_limit_bytes=self.limit,
+            worker_deaths=0,
+        )
+        try:
+            number = layout.next_part_number(self.out) + len(tasks)
+            schedule = Schedule(runner, run_part, self.limit, number)
+            for outcome in schedule.outcomes(tasks):
+                self._commit(outcome, is_own=runner.name == ThisProcess.name)
+        finally:
+            runner.close()
+            limit_memory(None)  # of this process, if it did the work
+        if schedule.deaths:
+            upkeep.clean(self.out)  # what they were writing
+            self.record = replace(self.record, worker_deaths=schedule.deaths)
+
+    def _commit(self, outcome: PartOutcome, *, is_own: bool) -> None:
+        before = time.process_time()
+        commit_staged(self.out, outcome.staged)
+        self.publish_seconds += time.process_time() - before
+        self.cpu_seconds += 0.0 if is_own else outcome.cpu_seconds
+        self.peak_bytes = max(self.peak_bytes, outcome.peak_bytes)
+        self.results += outcome.results
+        for result in outcome.results:
+            if self.on_trace is not None:
+                self.on_trace(result)
+
+    def publish(self) -> None:
+        """Bring the warehouse up to the lake."""
+        before = time.process_time()
+        self.after = _compacted(self.out, load_state(self.out))
+        if not is_current(self.out, self.out / WAREHOUSE):
+            build(self.out, self.after)
+        self.publish_seconds += time.process_time() - before
+        self.peak_bytes = max(self.peak_bytes, memory.peak())
+
+    def report(self, started: float) -> RunReport:
+        """Put together what the run did, and write it down."""
+        assert self.after is not None
+        live = {entry.path: entry for entry in self.after.files}
+        # One whose trace killed its process was not read, and has no entry.
+        captures = [live[f.path] for f in self.divided.capture_files if f.path in live]
+        entries = [*(live[file.path] for file in self.files), *captures]
+        results = [*self.results, *_unchanged(self.out, [live[path] for path in self.untouched])]
+        results += _refused(captures)
+        rejected = sum(entry.status == Status.REJECTED for entry in entries)
+        seconds = time.monotonic() - started
+        record = replace(
+            self.record,
+            exit_code=1 if rejected else 0,
+            seconds=seconds,
+            cpu_seconds=self.cpu_seconds + time.process_time() - self.own_since,
+            publish_seconds=self.publish_seconds,
+            peak_memory_bytes=self.peak_bytes,
+            files=len(self.files),
+            unchanged=len(self.untouched),
+            pruned=len(self.pruned),
+        )
+        return RunReport(
+            results=tuple(sorted(results, key=lambda r: r.path)),
+            total=len(self.files),
+            unchanged=len(self.untouched),
+            rejected=rejected,
+            partial=sum(entry.status == Status.PARTIAL for entry in entries),
+            captures=len(captures),
+            passed_over=tuple(path for path in self.found.skipped if is_temporary(path)),
+            pruned=self.pruned,
+            seconds=seconds,
+            warehouse=self.out / WAREHOUSE,
+            record=run_record.ended(self.out, record, results),
+            alone=tuple(self.alone),
+        )
 
 
 def _compacted(out: Path, state: LakeState) -> LakeState:
-    """Rewrite the lake's parts once more traces in them are dead than count."""
-    dead = sum(len(traces) for traces in state.dead.values())
-    if dead <= len(state.owners):
+    """Rewrite the lake's parts where that is due."""
+    if not compaction.is_due(state):
         return state
-    upkeep.compact(out)
+    compaction.compact_as_due(out)
     return load_state(out)
 
 
 def _check_out(out: Path) -> None:
     """Raise UsageError for a path at which DuckDB cannot make a file."""
+    if _PROTOCOL.match(str(out)):
+        raise UsageError(
+            f"OUT must be a local folder, not {out}",
+            hint="copy it to the bucket afterwards, as docs/nightly.md shows",
+        )
     path = os.path.abspath(out)  # noqa: PTH100 (keeps links)
     if "?" in path or path != path.encode(errors="replace").decode():
         raise UsageError(
@@ -194,17 +330,21 @@ def _held(state: LakeState, settings: str, untouched: Set[str]) -> frozenset[str
 
 
 def _is_unchanged(
-    file: SourceFile, seen: Mapping[str, FileEntry], divided: Divided, settings: str
+    file: SourceFile, seen: Mapping[str, FileEntry], divided: Divided, noted: Sequence[str]
 ) -> bool:
-    """Whether a file is as it was, and was analysed with the same settings and captures.
+    """Whether a file is as it was, and was analysed with these settings and captures.
 
-    One whose version is not known (0) is read again; a link to nothing has none and no size.
+    Or was dropped for its age. One whose version is not known (0) is read again; a link to nothing
+    has none and no size.
     """
     entry, captures = seen.get(file.path), divided.of(file)
-    if entry is None or entry.settings != with_captures(settings, captures):
+    if entry is None:
         return False
-    if any(not _is_seen_capture(capture, seen.get(capture.path)) for capture in captures):
-        return False
+    if entry.status != PRUNED:
+        if entry.settings not in {with_captures(settings, captures) for settings in noted}:
+            return False
+        if any(not _is_seen_capture(capture, seen.get(capture.path)) for capture in captures):
+            return False
     if not file.mtime_ns and (file.size or is_url(file.path)):
         return False
     return (entry.size, entry.mtime_ns) == (file.size, file.mtime_ns)
@@ -225,13 +365,9 @@ def _refused(captures: Sequence[FileEntry]) -> list[TraceResult]:
     ]
 
 
-def _is_current(out: Path) -> bool:
-    """Whether the warehouse was built after the newest manifest was written."""
-    warehouse = out / WAREHOUSE
-    manifests = layout.manifest_paths(out)
-    if not warehouse.exists():
-        return False
-    return not manifests or warehouse.stat().st_mtime_ns > manifests[-1].stat().st_mtime_ns
+def _has_killed(entry: FileEntry | None) -> bool:
+    """Whether the last run that saw a file gave it up because its process died of it."""
+    return entry is not None and entry.reason == KILLER
 
 
 def _without_lake(files: Sequence[SourceFile], out: Path) -> list[SourceFile]:
@@ -288,79 +424,20 @@ def _is_gone(path: str) -> bool:
         return False
 
 
-def _tasks(
-    files: Sequence[SourceFile],
-    out: Path,
-    label: str | None,
-    reader: str,
-    known: frozenset[str],
-    workers: int | None,
-) -> list[PartTask]:
-    """Divide the files into parts of about equal text.
+def _workers(
+    tasks: Sequence[PartTask], asked: int | None, dask: str | None, limit: int, *, apart: bool
+) -> Workers:
+    """Choose what runs the tasks: as many processes as there are cores, tasks and memory for.
 
-    At most PART_BYTES each, and enough for every worker.
+    `apart`: not this process, in which one that kills its process would end the run.
     """
-    weights = [_FILE_BYTES + _text_bytes(file) for file in files]
-    share = sum(weights) // (workers or os.cpu_count() or 1) + 1
-    limit = min(PART_BYTES, max(share, _ALONE_BYTES))
-    batches: list[list[SourceFile]] = []
-    room = 0
-    for file, weight in zip(files, weights, strict=True):
-        if not batches or weight > room:
-            batches.append([])
-            room = limit
-        batches[-1].append(file)
-        room -= weight
-    first = layout.next_part_number(out)
-    return [
-        PartTask(out, layout.part_id(number), tuple(batch), label, reader, known)
-        for number, batch in enumerate(batches, first)
-    ]
-
-
-def _text_bytes(file: SourceFile) -> int:
-    """A guess at the length of a file's text."""
-    return file.size * (_EXPANSION if file.path.endswith(_COMPRESSED) else 1)
-
-
-def _outcomes(tasks: list[PartTask], workers: int | None) -> Iterator[PartOutcome]:
-    """Run the tasks, in this process if that is enough, and yield what they staged as it comes."""
-    processes = min(workers or os.cpu_count() or 1, len(tasks))
-    if processes <= 1:
-        yield from map(run_part, tasks)
-        return
-    pool = _pool(processes)
-    try:
-        for future in as_completed([pool.submit(run_part, task) for task in tasks]):
-            yield future.result()
-    except BrokenProcessPool as error:
-        raise TracehouseError(
-            "a worker process died, perhaps for want of memory",
-            code="WORKER_DIED",
-            hint="what was committed stays: run it again, with fewer workers; "
-            "a script must call it below `if __name__ == '__main__':`",
-        ) from error
-    finally:  # after an error or Ctrl-C, parts that have not begun are not waited for
-        pool.shutdown(cancel_futures=True)
-
-
-def _pool(processes: int) -> Executor:
-    # Forked from a server that has loaded the code but no threads yet.
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tracehouse.commands.part"])
-    return ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_parent)
-
-
-def _end_with_parent() -> None:
-    """Make this worker end when its run is killed; it would wait for more work forever."""
-    threading.Thread(target=_wait_for_parent, daemon=True).start()
-
-
-def _wait_for_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    if dask is not None:
+        return DaskCluster(dask, tasks[0].out) if tasks else ThisProcess()
+    by_memory = max(limit // memory.need(division.PART_BYTES), 1)
+    count = min(asked or min(memory.cores(), by_memory), len(tasks))
+    if count > 1 or (apart and tasks):
+        return Pool(max(count, 1))
+    return ThisProcess()
 
 
 def _unchanged(out: Path, entries: Sequence[FileEntry]) -> list[TraceResult]:

@@ -19,6 +19,7 @@ from tracehouse.errors import RejectedFile
 from tracehouse.findings import Findings
 from tracehouse.ingest.capture_folders import INDEX, CaptureFiles
 from tracehouse.ingest.discover import SourceFile
+from tracehouse.ingest.limits import DEFAULT_LIMITS, Limits
 from tracehouse.ingest.read import RejectedMember, read_file
 from tracehouse.ingest.recognise import is_url
 from tracehouse.vocab import Category, Status, canonical_category
@@ -57,7 +58,7 @@ class ReadCaptures:
                 findings.add("CAPTURE_UNUSABLE", example=f"{name}: {outcome.reason}")
 
 
-_kept: dict[tuple[CaptureFiles, str, str], ReadCaptures] = {}
+_kept: dict[tuple[CaptureFiles, str, str, Limits], ReadCaptures] = {}
 
 
 def forget_captures() -> None:
@@ -65,21 +66,23 @@ def forget_captures() -> None:
     _kept.clear()
 
 
-def read_captures(files: CaptureFiles, reader: str, settings: Settings) -> ReadCaptures | None:
+def read_captures(
+    files: CaptureFiles, reader: str, settings: Settings, limits: Limits = DEFAULT_LIMITS
+) -> ReadCaptures | None:
     """Read the captures in some files, those of the call before if they are the same.
 
     None for no files. A file that cannot be used is told in the outcomes, and never raises.
     """
     if not files:
         return None
-    key = files, reader, settings.digest
+    key = files, reader, settings.digest, limits
     if key not in _kept:
         _kept.clear()  # traces of one folder come one after another
-        _kept[key] = _read_all(files, reader, settings)
+        _kept[key] = _read_all(files, reader, settings, limits)
     return _kept[key]
 
 
-def _read_all(files: CaptureFiles, reader: str, settings: Settings) -> ReadCaptures:
+def _read_all(files: CaptureFiles, reader: str, settings: Settings, limits: Limits) -> ReadCaptures:
     vocabulary, told = Vocabulary(), _Told()
     outcomes, traces = [], []
     for file in files:
@@ -87,7 +90,7 @@ def _read_all(files: CaptureFiles, reader: str, settings: Settings) -> ReadCaptu
             outcomes.append(_read_index(file, told))
     for file in files:
         if posixpath.basename(file.path) != INDEX:
-            outcome, found = _read(file, reader, settings, vocabulary, told)
+            outcome, found = _read(file, reader, settings, limits, vocabulary, told)
             outcomes.append(outcome)
             traces += found
     return ReadCaptures(Captures(tuple(traces), vocabulary), tuple(outcomes))
@@ -131,12 +134,19 @@ def _entry(item: dict[str, object]) -> tuple[str, int, str]:
 
 
 def _read(
-    file: SourceFile, reader: str, settings: Settings, vocabulary: Vocabulary, told: _Told
+    file: SourceFile,
+    reader: str,
+    settings: Settings,
+    limits: Limits,
+    vocabulary: Vocabulary,
+    told: _Told,
 ) -> tuple[CaptureOutcome, list[CaptureTrace]]:
     """Read the captures of one file; what is wrong with it costs the captures only."""
     name = posixpath.basename(file.path)
     try:
-        found, statuses, hashes = _traces(file, reader, settings, vocabulary, told.get(name))
+        found, statuses, hashes = _traces(
+            file, reader, settings, limits, vocabulary, told.get(name)
+        )
     except RejectedFile as error:
         is_unread = error.code == "READ_FAILED"
         return CaptureOutcome(file, Status.REJECTED, str(error), None, False, is_unread), []
@@ -155,6 +165,7 @@ def _traces(
     file: SourceFile,
     reader: str,
     settings: Settings,
+    limits: Limits,
     vocabulary: Vocabulary,
     told: tuple[int, str] | None,
 ) -> tuple[list[CaptureTrace], list[tuple[Status, str | None]], list[str]]:
@@ -174,6 +185,7 @@ def _traces(
         sink=take,
         wanted=lambda _: True,
         findings=Findings(),
+        limits=limits,
     ):
         if isinstance(trace, RejectedMember):
             statuses.append((Status.REJECTED, str(trace.error)))

@@ -14,13 +14,14 @@ import pyarrow.parquet as pq
 
 from tracehouse.commands.output_file import opened
 from tracehouse.commands.show import trace_rows
-from tracehouse.errors import TracehouseError, UsageError
+from tracehouse.errors import UsageError
 from tracehouse.ingest.envelope import EVENT_LIST
 from tracehouse.ingest.fields import json_text, parsed_json
 from tracehouse.ingest.scrub import Scrubber
 from tracehouse.ingest.writeback import EVENT_COLUMNS, EventWriter
 from tracehouse.schema.tables import EVENTS
 from tracehouse.storage.manifest import load_state
+from tracehouse.storage.verify import check_files
 from tracehouse.vocab import Status
 from tracehouse.warehouse.query import Warehouse
 
@@ -47,7 +48,7 @@ def export(out: Path, trace: str, target: Path | BinaryIO, *, scrub: bool = Fals
     events.
 
     Raises UsageError if `trace` fits no trace, several, or one that was rejected; OSError if
-    `target` cannot be written; TracehouseError LAKE_DAMAGED if the lake lacks its events.
+    `target` cannot be written; TracehouseError LAKE_DAMAGED if its events are gone or have changed.
     """
     trace_id, path = _the_trace(out, trace)
     envelope = _envelope(out, trace_id)
@@ -93,11 +94,12 @@ def _envelope(out: Path, trace_id: str) -> dict[str, Any] | None:
 
 
 def _events_file(out: Path, trace_id: str) -> Path | None:
-    """The Parquet file that holds the events of a trace; None if it has none."""
+    """The Parquet file that holds the events of a trace, as written; None if it has none."""
     state = load_state(out)
     owner = state.owners.get(trace_id)
     for part in state.parts:
         if part.id == owner and EVENTS.name in part.tables:
+            check_files(out, [part.tables[EVENTS.name]])
             return out / part.tables[EVENTS.name].path
     return None
 
@@ -106,15 +108,7 @@ def _batches(path: Path | None, trace_id: str) -> Iterator[pa.RecordBatch]:
     """Yield the events of a trace in their order; only the row groups that hold it are read."""
     if path is None:
         return
-    try:
-        parquet = pq.ParquetFile(path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise TracehouseError(
-            f"the events of the trace cannot be read: {error}",
-            code="LAKE_DAMAGED",
-            hint="restore the lake from a backup, or analyse the trace again",
-        ) from error
-    with parquet:
+    with pq.ParquetFile(path) as parquet:
         for group in range(parquet.num_row_groups):
             if not _may_hold(parquet.metadata.row_group(group), trace_id):
                 continue

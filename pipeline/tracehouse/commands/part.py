@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
@@ -24,6 +25,7 @@ from tracehouse.analysis.link import link
 from tracehouse.analysis.settings import DEFAULT, Settings
 from tracehouse.analysis.summaries import summarise
 from tracehouse.analysis.triton_kernels import triton_kernels
+from tracehouse.commands import memory
 from tracehouse.commands.captures import CaptureOutcome, ReadCaptures, read_captures
 from tracehouse.commands.statuses import WORST_FIRST, status_of
 from tracehouse.errors import RejectedFile
@@ -31,24 +33,33 @@ from tracehouse.findings import Findings
 from tracehouse.formulas.arch import Arch
 from tracehouse.ingest.capture_folders import CaptureFiles, with_captures
 from tracehouse.ingest.discover import SourceFile
+from tracehouse.ingest.limits import DEFAULT_LIMITS, Limits
 from tracehouse.ingest.read import ReadTrace, RejectedMember, envelope_text, read_file
 from tracehouse.schema.tables import ISSUES, TABLES, TRACES
+from tracehouse.stopwatch import Stopwatch
 from tracehouse.storage.manifest import FileEntry, TraceRef
 from tracehouse.storage.writer import PartWriter, StagedPart
 from tracehouse.vocab import Category, FileRole, Status
+from tracehouse.warehouse.connection import limit_memory
 
 LINKED = (
     *("ops", "signatures", "launches", "annotations", "kernels", "spans"),
     "triton_kernels",
 )
+_LARGE_BYTES = 64 << 20  # text that leaves freed memory worth giving back to the system
+# Of the machine rather than of the file: the next run tries again.
+_TRIED_AGAIN = frozenset({"READ_FAILED", "WORKER_DIED"})
 
 
 @dataclass(frozen=True, slots=True)
 class PartTask:
     """What one task is to do.
 
-    known: traces that the lake holds already, which need no rows again. captures: capture files of
-    the traces, by path of the trace; what they tell is new, so that `known` does not count there.
+    `known`: traces that the lake holds already, which need no rows again. `captures`: capture files
+    of the traces, by path of the trace; what they tell is new, so that `known` does not count
+    there. `text_bytes`: a guess at the length of the files' text. `query_bytes`: memory for the SQL
+    views, None for what DuckDB takes. `is_alone`: a process died of these files, and nothing else
+    runs beside them.
     """
 
     out: Path
@@ -59,7 +70,11 @@ class PartTask:
     known: frozenset[str]
     keep_secrets: bool = False
     settings: Settings = DEFAULT
+    limits: Limits = DEFAULT_LIMITS
     captures: Mapping[str, CaptureFiles] = field(default_factory=dict)
+    text_bytes: int = 0
+    query_bytes: int | None = None
+    is_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +82,8 @@ class TraceResult:
     """What became of one trace, or of a file that holds none.
 
     events, kernels, busy_ns: None where they are not known. seconds: CPU time of reading and
-    linking. skipped: it was not read again, because its file has not changed.
+    linking. stages: CPU seconds by stage (`stopwatch.STAGES`), empty where nothing was analysed.
+    bytes: length of its text. skipped: it was not read again, because its file has not changed.
     """
 
     path: str
@@ -77,15 +93,22 @@ class TraceResult:
     kernels: int | None = None
     busy_ns: int | None = None
     seconds: float = 0.0
+    stages: Mapping[str, float] = field(default_factory=dict)
+    bytes: int | None = None
     skipped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PartOutcome:
-    """A staged part, ready to be committed, and what became of its traces."""
+    """A staged part, ready to be committed, and what became of its traces.
+
+    cpu_seconds: of the process while it worked on it. peak_bytes: its largest resident set.
+    """
 
     staged: StagedPart
     results: tuple[TraceResult, ...]
+    cpu_seconds: float = 0.0
+    peak_bytes: int = 0
 
 
 def run_part(task: PartTask) -> PartOutcome:
@@ -94,13 +117,31 @@ def run_part(task: PartTask) -> PartOutcome:
     A file that cannot be used becomes a rejected trace. Raises OSError if the part cannot be
     written.
     """
+    started = time.process_time()
+    memory.forget_peak()
+    limit_memory(task.query_bytes)
     with PartWriter(task.out, task.part_id) as writer:
         work = _Work(task, writer)
         for file in task.files:
             work.read(file)
-        work.summarise()
-        staged = writer.stage(work.entries(), sorted(work.held), task.settings.digest)
-        return PartOutcome(staged, work.outcome())
+        return _staged(work, started)
+
+
+def rejected_part(task: PartTask, error: RejectedFile) -> PartOutcome:
+    """Stage the one file of a task as rejected, without reading it."""
+    started = time.process_time()
+    with PartWriter(task.out, task.part_id) as writer:
+        work = _Work(task, writer)
+        for file in task.files:
+            work.reject(file, error)
+        return _staged(work, started)
+
+
+def _staged(work: _Work, started: float) -> PartOutcome:
+    work.summarise()
+    task = work.task
+    staged = work.writer.stage(work.entries(), sorted(work.held), task.settings.digest)
+    return PartOutcome(staged, work.outcome(), time.process_time() - started, memory.peak())
 
 
 @dataclass(slots=True)
@@ -112,6 +153,8 @@ class _Outcome:
     row: dict[str, Any]
     is_new: bool
     is_unread: bool = False  # the system did not let it be read: the next run tries again
+    is_too_large: bool = False  # limits may be raised: then it is read again
+    stages: dict[str, float] = field(default_factory=dict)  # CPU seconds by stage
 
 
 @dataclass(slots=True)
@@ -128,11 +171,20 @@ class _Work:
     archs: dict[str, Arch | None] = field(default_factory=dict)
     busy: dict[str, int] = field(default_factory=dict)
     captures: dict[str, CaptureOutcome] = field(default_factory=dict)  # by path
+    watch: Stopwatch = field(default_factory=Stopwatch)
 
     def read(self, file: SourceFile) -> None:
         """Read and link the traces of a file."""
         found: list[_Outcome] = []
         self.files.append((file, found))
+        with self.watch.stage("read"):
+            self._read(file, found)
+
+    def reject(self, file: SourceFile, error: RejectedFile) -> None:
+        """Take a file as one that cannot be used."""
+        self.files.append((file, [self._rejected(file.path, error, Findings())]))
+
+    def _read(self, file: SourceFile, found: list[_Outcome]) -> None:
         archive = Findings()
         captures = self._captures(file)
         started = time.process_time()
@@ -140,10 +192,11 @@ class _Work:
             for trace in read_file(
                 file.path,
                 reader=self.task.reader,
-                sink=lambda rows: self.writer.append("events", rows),
+                sink=self._keep,
                 wanted=lambda trace_id: self._claim(trace_id, is_known=captures is None),
                 findings=archive,
                 keep_secrets=self.task.keep_secrets,
+                limits=self.task.limits,
             ):
                 if isinstance(trace, RejectedMember):
                     found.append(self._rejected(trace.path, trace.error, Findings()))
@@ -161,9 +214,14 @@ class _Work:
         if found and found[0].trace_id in self.notes:
             self.notes[found[0].trace_id].merge(archive.take())
 
+    def _keep(self, events: pa.Table) -> None:
+        with self.watch.stage("write"):
+            self.writer.append("events", events)
+
     def _captures(self, file: SourceFile) -> ReadCaptures | None:
         task = self.task
-        found = read_captures(task.captures.get(file.path, ()), task.reader, task.settings)
+        files = task.captures.get(file.path, ())
+        found = read_captures(files, task.reader, task.settings, task.limits)
         if found is not None:
             self.captures.update((outcome.file.path, outcome) for outcome in found.outcomes)
         return found
@@ -191,12 +249,14 @@ class _Work:
             for name in LINKED:
                 self.tables[name].append(linked[name])
             self.notes[trace.trace_id] = trace.findings
-        return _Outcome(trace.trace_id, trace.path, row, trace.is_new)
+        return _Outcome(trace.trace_id, trace.path, row, trace.is_new, stages=self.watch.take())
 
     def _link(self, trace: ReadTrace, captures: ReadCaptures | None) -> dict[str, pa.Table]:
         settings = self.task.settings
         arch = settings.arch or device_of(trace.envelope)
-        linked = linked_tables(trace, arch, settings, captures)
+        if trace.bytes > _LARGE_BYTES:
+            memory.give_back()
+        linked = linked_tables(trace, arch, settings, captures, self.watch)
         self.archs[trace.trace_id] = arch
         return linked
 
@@ -217,10 +277,14 @@ class _Work:
         }
         self.held.add(trace_id)
         self.notes[trace_id] = findings
-        return _Outcome(trace_id, path, row, is_new=True, is_unread=error.code == "READ_FAILED")
+        is_unread, is_too_large = error.code in _TRIED_AGAIN, error.code == "TOO_LARGE"
+        return _Outcome(trace_id, path, row, True, is_unread, is_too_large)
 
     def summarise(self) -> None:
-        """Evaluate the SQL views and write every table."""
+        """Evaluate the SQL views and write every table, last `traces`: it says what that took."""
+        if self.task.text_bytes > _LARGE_BYTES:
+            memory.give_back()
+        self.watch.take()
         tables = {name: self._joined(name) for name in LINKED}
         tables |= {"traces": self._trace_table(), "issues": self._issue_table()}
         try:
@@ -228,15 +292,36 @@ class _Work:
         except Exception:  # one trace at a time tells which of them it was
             views = self._summarise_each(tables)
             tables |= {"traces": self._trace_table(), "issues": self._issue_table()}
-        for name, rows in (tables | views).items():
-            self.writer.append(name, rows)
+        with self.watch.stage("write"):
+            for name, rows in (tables | views).items():
+                if name != TRACES.name:
+                    self.writer.append(name, rows)
+            self.writer.settle()
+        self._share(self.watch.take())
+        self.writer.append(TRACES.name, self._trace_table())
         timeline = views["trace_timeline"]
         self.busy = dict(
             zip(timeline["trace_id"].to_pylist(), timeline["busy_ns"].to_pylist(), strict=True)
         )
 
+    def _share(self, common: dict[str, float]) -> None:
+        """Add to each trace its share, by events, of what was done for all of the part together."""
+        timed = [o for _, found in self.files for o in found if o.stages]
+        events = sum(outcome.row["events"] for outcome in timed if outcome.is_new)
+        for outcome in timed:
+            share = outcome.row["events"] / events if outcome.is_new and events else 0.0
+            for stage, seconds in common.items():
+                outcome.stages[stage] += share * seconds
+                outcome.row[f"{stage}_seconds"] = outcome.stages[stage]
+
     def _summaries(self, tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
-        return summarise(tables, archs=self.archs, settings=self.task.settings)
+        """Evaluate the views; where they cannot do with the memory they were given, with more."""
+        settings, watch = self.task.settings, self.watch
+        try:
+            return summarise(tables, archs=self.archs, settings=settings, watch=watch)
+        except duckdb.OutOfMemoryException:
+            limit_memory(None)
+            return summarise(tables, archs=self.archs, settings=settings, watch=watch)
 
     def _summarise_each(self, tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
         """Summarise trace by trace; one that fails is rejected wherever it was found."""
@@ -277,18 +362,9 @@ class _Work:
 
     def entries(self) -> list[FileEntry]:
         """What the manifest says of the files."""
-        task = self.task
         return [
-            *(
-                _entry(
-                    file,
-                    found,
-                    task.label,
-                    with_captures(task.settings.digest, task.captures.get(file.path, ())),
-                )
-                for file, found in self.files
-            ),
-            *(_capture_entry(outcome, task.label) for outcome in self.captures.values()),
+            *(_entry(file, found, self.task) for file, found in self.files),
+            *(_capture_entry(outcome, self.task.label) for outcome in self.captures.values()),
         ]
 
     def outcome(self) -> tuple[TraceResult, ...]:
@@ -302,6 +378,8 @@ class _Work:
                 kernels=o.row["kernels"],
                 busy_ns=self.busy.get(o.trace_id),
                 seconds=o.row["seconds"] or 0.0,
+                stages=o.stages,
+                bytes=o.row["bytes"],
             )
             for _, found in self.files
             for o in found
@@ -317,7 +395,15 @@ def _of_trace(table: pa.Table, trace_id: str) -> pa.Table:
     return table.filter(pc.equal(table["trace_id"].cast(pa.string()), trace_id))
 
 
-def _entry(file: SourceFile, found: list[_Outcome], label: str | None, settings: str) -> FileEntry:
+def settings_noted(settings: Settings, limits: Limits, *, is_too_large: bool = False) -> str:
+    """Return what the manifest notes of a file's settings: of the limits only where they told."""
+    return f"{settings.digest}/{limits.digest}" if is_too_large else settings.digest
+
+
+def _entry(file: SourceFile, found: list[_Outcome], task: PartTask) -> FileEntry:
+    label = task.label
+    is_too_large = any(o.is_too_large for o in found)
+    noted = settings_noted(task.settings, task.limits, is_too_large=is_too_large)
     worst = min(found, key=lambda o: WORST_FIRST.index(Status(o.row["status"])))
     readable = [o.trace_id for o in found if o.row["status"] != Status.REJECTED]
     content: str | None = readable[0] if len(readable) == 1 else None
@@ -332,7 +418,7 @@ def _entry(file: SourceFile, found: list[_Outcome], label: str | None, settings:
         reason=worst.row["reason"],
         label=_shown(PurePosixPath(file.path).parent.name if label is None else label),
         traces=tuple(TraceRef(o.trace_id, _shown(o.path)) for o in found),
-        settings=settings,
+        settings=with_captures(noted, task.captures.get(file.path, ())),
     )
 
 
@@ -389,19 +475,26 @@ def linked_tables(
     arch: Arch | None,
     settings: Settings,
     captures: ReadCaptures | None = None,
+    watch: Stopwatch | None = None,
 ) -> dict[str, pa.Table]:
     """Make the tables LINKED of a trace; what is odd is added to its findings.
 
-    `captures`: of the graphs that it replays, None if there are none.
+    `captures`: of the graphs that it replays, None if there are none. `watch`: counts the time of
+    the stages `link` and `formulas`.
     """
     findings = trace.findings
+    watch = Stopwatch() if watch is None else watch
     rules, grammars = settings.rules, settings.grammars
-    linked = link(trace.frame, trace.trace_id, findings=findings, rules=rules, grammars=grammars)
-    if captures is not None:
-        captures.note(findings)
-        rank = trace.about.rank
-        linked = graft(linked, captures.captures, rank, rules, findings=findings)
-    linked["triton_kernels"] = triton_kernels(linked, arch, settings, findings=findings)
+    with watch.stage("link"):
+        linked = link(
+            trace.frame, trace.trace_id, findings=findings, rules=rules, grammars=grammars
+        )
+        if captures is not None:
+            captures.note(findings)
+            rank = trace.about.rank
+            linked = graft(linked, captures.captures, rank, rules, findings=findings)
+    with watch.stage("formulas"):
+        linked["triton_kernels"] = triton_kernels(linked, arch, settings, findings=findings)
     note_device(findings, linked, arch, trace.about.devices)
     return {name: linked[name] for name in LINKED}
 

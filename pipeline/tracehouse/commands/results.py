@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tracehouse.commands.analyze import RunReport
+from tracehouse.stopwatch import STAGES
 from tracehouse.warehouse.query import Warehouse
 
 # A file whose content another file had first is named by `files` only.
@@ -56,6 +57,26 @@ def failing_checks(report: RunReport) -> list[FailingCheck]:
     with Warehouse(report.warehouse.parent) as warehouse:
         rows = warehouse.arrow(_FAILING, [paths]).to_pylist()
     return [FailingCheck(**row) for row in rows]
+
+
+def profile_rows(report: RunReport) -> pa.Table:
+    """Return the rows of `result_rows` with the CPU seconds of each stage.
+
+    Those of files that this run did not read are NULL: table `traces` keeps them.
+    """
+    rows = result_rows(report)
+    for stage in STAGES:
+        seconds = [result.stages.get(stage) for result in report.results]
+        rows = rows.append_column(f"{stage}_seconds", pa.array(seconds, pa.float64()))
+    return rows
+
+
+def stage_seconds(report: RunReport) -> dict[str, float]:
+    """Return the CPU seconds of all traces of the run by stage, and of publishing them."""
+    seconds = {
+        stage: sum(result.stages.get(stage, 0.0) for result in report.results) for stage in STAGES
+    }
+    return seconds | {"publish": report.record.publish_seconds or 0.0}
 
 
 def result_rows(report: RunReport) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tracehouse.analysis.settings import CategoryFile, Settings
@@ -10,6 +11,7 @@ from tracehouse.errors import UsageError
 from tracehouse.formulas.arch import chosen
 from tracehouse.formulas.model_config import read_model_config
 from tracehouse.formulas.user import read_model_file
+from tracehouse.ingest.limits import DEFAULT_LIMITS, Limits, parse_size
 from tracehouse.serving.window import Workload, workload
 
 
@@ -45,6 +47,28 @@ def read_settings(
     )
     _ = settings.rules, settings.grammars  # so that a wrong row is told now
     return settings
+
+
+def read_limits(
+    *,
+    text: str | None = None,
+    ratio: int | None = None,
+    members: int | None = None,
+    metadata: str | None = None,
+    event: str | None = None,
+) -> Limits:
+    """Return the limits on a file that a user names, None for the default of each.
+
+    `text`, `metadata`, `event`: sizes such as 4GB or 64MiB. UsageError for what is no size.
+    """
+    given = {
+        "text_bytes": None if text is None else parse_size(text),
+        "ratio": ratio,
+        "members": members,
+        "metadata_bytes": None if metadata is None else parse_size(metadata),
+        "event_bytes": None if event is None else parse_size(event),
+    }
+    return replace(DEFAULT_LIMITS, **{k: v for k, v in given.items() if v is not None})
 
 
 def _workload(

@@ -12,11 +12,18 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import BinaryIO
+
+from tracehouse.errors import RejectedFile
 
 # signature, version, flags, method, time, date, checksum, two sizes, lengths of name and extra
 _LOCAL = struct.Struct("<4s5H3L2H")
 _SIGNATURE = b"PK\x03\x04"
+_END_SIGNATURE = b"PK\x05\x06"
+_LARGE_END_SIGNATURE = b"PK\x06\x06"
+_END_REACH = (1 << 16) + 256  # the end record with the longest comment, and those before it
+_SHORTEST_RECORD = 47  # of the directory: a name of one byte
 _SIZE_LATER = 0x08  # sizes and checksum stand behind the data
 _ENCRYPTED = 0x01
 _UTF8_NAME = 0x800
@@ -39,11 +46,14 @@ class Entry:
     is_empty: bool  # as far as known beforehand
 
 
-def entries(file: BinaryIO) -> tuple[list[Entry], bool]:
+def entries(file: BinaryIO, most: int) -> tuple[list[Entry], bool]:
     """Return the members of an archive in its order, and whether it has a directory.
 
-    `file` must be seekable. Raises OSError if it cannot be read; never for its content.
+    `file` must be seekable. Raises OSError if it cannot be read; RejectedFile TOO_LARGE if it has
+    more than `most` members.
     """
+    if _directory_bytes(file) > most * _SHORTEST_RECORD:
+        raise _too_many(most)
     try:
         with zipfile.ZipFile(file) as archive:
             return [_located(file, info) for info in archive.infolist()], True
@@ -52,22 +62,56 @@ def entries(file: BinaryIO) -> tuple[list[Entry], bool]:
     except OSError as error:
         if error.errno != errno.EINVAL:  # an offset in the directory leads before the file
             raise
-    return list(_walk(file)), False
+    found = list(islice(_walk(file), most + 1))
+    if len(found) > most:
+        raise _too_many(most)
+    return found, False
 
 
-def tar_entries(file: BinaryIO) -> tuple[list[Entry], bool]:
-    """Return the files in a tar archive in its order, and whether it is whole."""
+def _too_many(most: int) -> RejectedFile:
+    return RejectedFile(
+        f"the archive has more than {most:,} members",
+        code="TOO_LARGE",
+        hint="--max-members raises the limit",
+    )
+
+
+def _directory_bytes(file: BinaryIO) -> int:
+    """How long a zip archive says that its directory is; 0 if it has none.
+
+    Sought before the directory is read, which takes ten times as much memory.
+    """
+    end = file.seek(0, 2)
+    start = max(end - _END_REACH, 0)
+    file.seek(start)
+    tail = file.read(_END_REACH)
+    at = tail.rfind(_END_SIGNATURE)
+    if at < 0 or at + 16 > len(tail):
+        return 0
+    size = int.from_bytes(tail[at + 12 : at + 16], "little")
+    if size == _UNKNOWN_SIZE and (large := tail.rfind(_LARGE_END_SIGNATURE, 0, at)) >= 0:
+        size = int.from_bytes(tail[large + 40 : large + 48], "little")
+    return size
+
+
+def tar_entries(file: BinaryIO, most: int) -> tuple[list[Entry], bool]:
+    """Return the files in a tar archive in its order, and whether it is whole.
+
+    RejectedFile TOO_LARGE if there are more than `most`.
+    """
     found: list[Entry] = []
     file.seek(0)
     try:
         with tarfile.open(fileobj=file, mode="r:") as archive:
             found.extend(
                 Entry(i.name, STORED, i.offset_data, i.size, None, False, i.size == 0)
-                for i in archive
+                for i in islice(archive, most + 1)
                 if i.isfile()
             )
     except tarfile.TarError:
         return found, False
+    if len(found) > most:
+        raise _too_many(most)
     return found, True
 
 

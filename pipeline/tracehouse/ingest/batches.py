@@ -195,19 +195,20 @@ class FrameBuilder:
         self._parts.append(part)
 
     def table(self) -> pa.Table:
-        """The frame, in schema FRAME_SCHEMA."""
-        if not self._parts:
+        """The frame, in schema FRAME_SCHEMA. What was collected goes column by column with it."""
+        parts, self._parts = self._parts, []
+        if not parts:
             return FRAME_SCHEMA.empty_table()
         columns = []
         for schema_field in FRAME_SCHEMA:
             name = schema_field.name
-            joined = np.concatenate([part[name] for part in self._parts])
+            joined = np.concatenate([part.pop(name) for part in parts])
             if schema_field.type == WORD:
                 columns.append(self.dictionaries[name].encoded(joined.astype(np.int32, copy=False)))
             elif name == "event_id":
                 columns.append(pa.array(joined))
             else:
-                present = np.concatenate([part[f"has {name}"] for part in self._parts])
+                present = np.concatenate([part.pop(f"has {name}") for part in parts])
                 columns.append(
                     _numbers(
                         (joined.astype(np.int64, copy=False), present.astype(np.bool_, copy=False))

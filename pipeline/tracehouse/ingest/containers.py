@@ -12,7 +12,7 @@ from __future__ import annotations
 import posixpath
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +24,7 @@ from tracehouse.findings import Findings
 from tracehouse.ingest import archive, recognise
 from tracehouse.ingest.archive import Entry
 from tracehouse.ingest.decompress import BLOCK_LENGTH, Opener, gunzip, inflate, stored, unzstd
+from tracehouse.ingest.limits import DEFAULT_LIMITS, Budget, Limits
 from tracehouse.ingest.recognise import (
     HEAD_LENGTH,
     Container,
@@ -37,6 +38,7 @@ from tracehouse.ingest.recognise import (
 MAX_DEPTH = 3
 _DECODERS = {Container.GZIP: gunzip, Container.ZSTD: unzstd}
 _SHORTEST_BLOCK = BLOCK_LENGTH // 2
+_ARCHIVE_SHARE = 4  # times what a single text may have
 _SPOOL_LENGTH = 16 << 20  # of an inner archive, before it goes to disk
 _COPY_AGAIN = "copy or download the file again from where it was written"
 
@@ -82,7 +84,29 @@ class Member:
             self.findings.merge(found)
 
 
-def members(source: str | BinaryIO, name: str, findings: Findings) -> Iterator[Member]:
+class _Bounded:
+    """A stream whose bytes are charged to budgets, once each however often it is read."""
+
+    def __init__(self, stream: Opener, budgets: Sequence[Budget]) -> None:
+        self._stream = stream
+        self._budgets = budgets
+        self._charged = 0
+
+    def __call__(self, findings: Findings) -> Iterator[bytes]:
+        position = 0
+        for piece in self._stream(findings):
+            position += len(piece)
+            fresh = position - self._charged
+            if fresh > 0:
+                self._charged = position
+                for budget in self._budgets:
+                    budget.spend(fresh)
+            yield piece
+
+
+def members(
+    source: str | BinaryIO, name: str, findings: Findings, limits: Limits = DEFAULT_LIMITS
+) -> Iterator[Member]:
     """Yield the texts in a file: one, or each member of an archive that may be a trace.
 
     `source` is a path, a URL, or a seekable file that stays open as long as the members are used.
@@ -91,10 +115,12 @@ def members(source: str | BinaryIO, name: str, findings: Findings) -> Iterator[M
     own. Members come in the archive's order, nested ones as "inner.zip/x.json".
 
     RejectedFile: READ_FAILED, BAD_CONTAINER for an archive of which no member can be found,
-    NOT_A_TRACE for one that holds nothing like a trace, EMPTY_FILE for one that holds nothing.
+    NOT_A_TRACE for one that holds nothing like a trace, EMPTY_FILE for one that holds nothing,
+    TOO_LARGE for one that unpacks to more than `limits` allow.
     """
     file = _file_opener(source)
-    yield from _unpacked(_File(file, partial(_chunks, file, 0, None)), "", name, findings, 0)
+    whole = _File(file, partial(_chunks, file, 0, None), limits)
+    yield from _unpacked(whole, "", name, findings, 0)
 
 
 FileOpener = Callable[[], AbstractContextManager[BinaryIO]]
@@ -102,10 +128,27 @@ FileOpener = Callable[[], AbstractContextManager[BinaryIO]]
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """Bytes to unpack: as a stream, and as a seekable file where they are one already."""
+    """Bytes to unpack: as a stream, and as a seekable file where they are one already.
+
+    `budgets`: what it may unpack to, once that is known.
+    """
 
     file: FileOpener | None
     stream: Opener
+    limits: Limits
+    budgets: tuple[Budget, ...] = ()
+
+    def decoded(self, stream: Opener) -> _File:
+        """What it holds, read by `stream`; charged to its budgets."""
+        budgets = self.budgets or (Budget(self.limits, self.size()),)
+        return _File(None, _Bounded(stream, budgets), self.limits, budgets)
+
+    def size(self) -> int | None:
+        """Its length in bytes; None where only reading it would tell."""
+        if self.file is None:
+            return None
+        with _reading(), self.file() as file:
+            return file.seek(0, 2)
 
 
 def _file_opener(source: str | BinaryIO) -> FileOpener:
@@ -180,7 +223,7 @@ def _unpacked(
             own.add("WRONG_SUFFIX", example=f"{posixpath.basename(label)} is {kind}")
         if kind not in _DECODERS or depth == MAX_DEPTH:
             break
-        packed = _File(None, partial(_DECODERS[kind], packed.stream))
+        packed = packed.decoded(partial(_DECODERS[kind], packed.stream))
         label = without_compression(label) if claimed is kind else ""
         depth += 1
     if foreign := foreign_container(head):
@@ -211,8 +254,11 @@ def _archived(
     with _reading():
         file = packed.file or _spooled(packed.stream, findings)
         with file() as handle:
+            size = handle.seek(0, 2)
             read = archive.tar_entries if kind is Container.TAR else archive.entries
-            entries, has_directory = read(handle)
+            entries, has_directory = read(handle, packed.limits.members)
+    # Members may share their bytes: what all of them give is bounded too.
+    shared = packed.budgets or (Budget(packed.limits, size, share=_ARCHIVE_SHARE),)
     if not has_directory:
         if not entries:
             message = f"a {kind} archive without directory or members"
@@ -225,14 +271,16 @@ def _archived(
         raise RejectedFile("the archive is empty", code="EMPTY_FILE", hint="record the trace again")
     found_any = False
     for entry in entries:
-        stream = _entry_stream(file, entry)
+        own = Budget(packed.limits, entry.length)
+        stream = _Bounded(_entry_stream(file, entry), (*shared, own))
+        member = _File(None, stream, packed.limits, (*shared, own))
         inner = f"{path}/{entry.name}".lstrip("/")
         try:
             if not _is_wanted(entry, stream):
                 findings.add("MEMBER_SKIPPED", example=inner)
                 continue
             found_any = True
-            yield from _unpacked(_File(None, stream), inner, entry.name, findings, depth + 1)
+            yield from _unpacked(member, inner, entry.name, findings, depth + 1)
         except RejectedFile as error:  # one bad member never costs the others
             found_any = True
             yield Member(inner, Findings(), partial(_failing, error))

@@ -11,6 +11,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from tracehouse.ingest.limits import DEFAULT_LIMITS, Limits
 from tracehouse.ingest.scanner import PADDING
 
 
@@ -21,7 +22,8 @@ class Cursor:
     the last one is still unread.
     """
 
-    def __init__(self, blocks: Iterable[bytes]) -> None:
+    def __init__(self, blocks: Iterable[bytes], limits: Limits = DEFAULT_LIMITS) -> None:
+        self.limits = limits
         self._blocks: Iterator[bytes] = iter(blocks)
         self.text: NDArray[np.uint8] = np.zeros(PADDING, np.uint8)
         self.at = 0

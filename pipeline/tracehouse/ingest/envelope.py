@@ -21,7 +21,6 @@ from tracehouse.ingest.scanner import find_list
 
 EVENT_LIST = b"traceEvents"
 _EVENT_LIST = np.frombuffer(EVENT_LIST, np.uint8)
-LIMIT_BYTES = 64 << 20  # of the text before or behind the event list
 
 # A string; an opening; a closing; a separator. All else (numbers, literals, space) lies between.
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]|[:,]', re.DOTALL)
@@ -57,7 +56,7 @@ def take_head(cursor: Cursor, findings: Findings | None = None) -> bytes:
             break
         # Not there, or hidden by a key that is broken, or in another document.
         while (match := _LIST.search(cursor.text.data, cursor.at, cursor.end)) is None:
-            if cursor.end - cursor.at > LIMIT_BYTES or not cursor.more():
+            if cursor.end - cursor.at > cursor.limits.metadata_bytes or not cursor.more():
                 break
         if match is None:
             raise _not_a_trace()
@@ -117,11 +116,12 @@ def holds_event(text: bytes) -> bool:
 
 
 def _check_size(cursor: Cursor) -> None:
-    if cursor.end - cursor.at > LIMIT_BYTES:
+    limit = cursor.limits.metadata_bytes
+    if cursor.end - cursor.at > limit:
         raise RejectedFile(
-            f"not a trace: more than {LIMIT_BYTES >> 20} MiB stand beside the event list",
-            code="NOT_A_TRACE",
-            hint="look at the file's first bytes",
+            f"more than {limit:,} bytes stand beside the event list",
+            code="TOO_LARGE",
+            hint="look at the file's first bytes; --max-metadata raises the limit",
         )
 
 
@@ -186,11 +186,17 @@ class _Walk:
             start = match.start() if match else cursor.end
             if match and cursor.text[self._taken : start].tobytes().find(b'"') < 0:
                 break
-            _check_size(cursor)
-            self._taken -= cursor.at
-            grown = cursor.more()
+            # Twice as much each time: else a long string would be searched block by block.
+            wanted = 2 * (cursor.end - cursor.at)
+            grown = False
+            while cursor.end - cursor.at < wanted:
+                _check_size(cursor)
+                self._taken -= cursor.at
+                if not cursor.more():
+                    self._taken += cursor.at
+                    break
+                grown = True
             if not grown:
-                self._taken += cursor.at
                 raise StopIteration
         self._taken = match.end()
         self.was_behind_colon = self.behind_colon

@@ -10,6 +10,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal
+from json.encoder import encode_basestring
 from typing import Any
 
 from tracehouse.units import INT64_MAX, INT64_MIN, ns_of_us
@@ -225,13 +226,19 @@ def json_text(value: Any) -> str:
 
 
 def _text_with_decimals(value: Any) -> str:
+    if isinstance(value, str):
+        return encode_basestring(value)
+    if type(value) is int:
+        return int.__repr__(value)
     if isinstance(value, Decimal):
         exponent = value.as_tuple().exponent
         plain = isinstance(exponent, int) and -MAX_PLAIN_DIGITS <= exponent <= 0
         return format(value, "f") if plain else str(value)
     if isinstance(value, dict):
         return (
-            "{" + ",".join(f"{_encode(k)}:{_text_with_decimals(v)}" for k, v in value.items()) + "}"
+            "{"
+            + ",".join(f"{encode_basestring(k)}:{_text_with_decimals(v)}" for k, v in value.items())
+            + "}"
         )
     if isinstance(value, list):
         return "[" + ",".join(map(_text_with_decimals, value)) + "]"

@@ -6,7 +6,6 @@ import re
 
 from tracehouse.ingest.cursor import Cursor
 
-LONGEST_EVENT = 64 << 20
 CUT_ABOVE = 1 << 20  # a text longer than this
 KEEP = 1 << 10  # is cut to this
 

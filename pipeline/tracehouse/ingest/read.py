@@ -21,6 +21,7 @@ from tracehouse.ingest.containers import Member, members
 from tracehouse.ingest.cursor import Cursor
 from tracehouse.ingest.envelope import Tail, holds_event, parse_envelope, take_head, take_tail
 from tracehouse.ingest.fields import json_text
+from tracehouse.ingest.limits import DEFAULT_LIMITS, Limits
 from tracehouse.ingest.reader_ijson import IjsonReader
 from tracehouse.ingest.reader_scan import ScanReader
 from tracehouse.ingest.redaction import Redactor
@@ -110,20 +111,21 @@ def read_file(
     wanted: Callable[[str], bool],
     findings: Findings,
     keep_secrets: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[ReadTrace | RejectedMember]:
     """Read every trace of a file.
 
     `path`: a local path or URL. `sink` takes the events. `wanted` is asked once with each trace_id:
     nothing of a trace that is not wanted goes to the sink. `findings` receives what concerns an
-    archive as a whole. `keep_secrets`: do not redact values that look like secrets. A member that
-    cannot be used comes as RejectedMember, and the others go on.
+    archive as a whole. `keep_secrets`: do not redact values that look like secrets. `limits`: how
+    much is read. A member that cannot be used comes as RejectedMember, and the others go on.
 
     Raises RejectedFile if nothing of the file can be used.
     """
-    for member in members(path, path, findings):
+    for member in members(path, path, findings, limits):
         shown = f"{path}/{member.name}" if member.name else path
         try:
-            yield from _read_member(member, shown, reader, sink, wanted, keep_secrets)
+            yield from _read_member(member, shown, reader, sink, wanted, keep_secrets, limits)
         except RejectedFile as error:
             if not member.name:
                 raise
@@ -180,10 +182,11 @@ def _read_member(
     sink: Sink,
     wanted: Callable[[str], bool],
     keep_secrets: bool,
+    limits: Limits,
 ) -> Iterator[ReadTrace]:
     tap = Tap(member.blocks())
     text_findings = Findings()
-    cursor = Cursor(utf8_blocks(tap, text_findings))
+    cursor = Cursor(utf8_blocks(tap, text_findings), limits)
     index = 0
     found: list[tuple[_Document, Findings]] = []
     while cursor.skip_blank():
@@ -227,7 +230,12 @@ def end_of_list(
     """Take what stands behind the list; where events follow after all, the reader goes on."""
     if not reader.complete:
         return Tail(b"", is_complete=False)
-    tail = take_tail(cursor, head)
+    try:
+        tail = take_tail(cursor, head)
+    except RejectedFile as error:  # TOO_LARGE: the events are there all the same
+        cursor.skip_all()
+        findings.add("REPAIRED_METADATA", example=str(error))
+        return Tail(b"", is_complete=True)
     if tail.has_events:
         findings.add("REPAIRED_SYNTAX", event_id=reader.events_seen, example="the list goes on")
         reader.go_on()

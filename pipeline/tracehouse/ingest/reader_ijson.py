@@ -81,8 +81,10 @@ class IjsonReader:
         """Read the whole items of the text at hand, or repair the first damage in it."""
         cursor = self._cursor
         end, is_closed, depth = scanner.whole_items(cursor.text, cursor.at, cursor.end)
+        if depth > scanner.MOST_DEPTH:  # ijson keeps all that is open
+            return self._read_to_damage()
         parsed = self._parsed(cursor.text[cursor.at : end].tobytes())
-        if parsed is None or depth > scanner.MOST_DEPTH:
+        if parsed is None:
             return self._read_to_damage()
         self._take(parsed)
         cursor.at = end

@@ -86,6 +86,7 @@ def find_remote(url: str, skipped: set[str]) -> Iterator[tuple[str, int, int]]:
     """
     try:
         fs, path = fsspec.core.url_to_fs(url)
+        fs.invalidate_cache()  # a process that lives on must not see the listing of yesterday
         if fs.isfile(path):
             yield _described(fs, path, fs.info(path))
             return

@@ -83,6 +83,8 @@ def repair_at(cursor: Cursor, at: int, expect: Expect) -> Repair:
     A cursor that is not complete is asked for more text by READ_MORE, never read here: its reader
     may still need the text at hand.
     """
+    if (deep := _too_deep(cursor, at)) is not None:
+        return deep
     for size in _LOOKS:
         end = min(at + size, cursor.end)
         is_all = cursor.complete and end == cursor.end
@@ -92,9 +94,26 @@ def repair_at(cursor: Cursor, at: int, expect: Expect) -> Repair:
     return replace(found, end=at + found.end)
 
 
+def _too_deep(cursor: Cursor, at: int) -> Repair | None:
+    """Pass over an event that is whole, but nested deeper than is read; None if that is not it."""
+    window = cursor.text[at : min(at + _LOOKS[1], cursor.end)].tobytes()
+    if window[:1] != b"{" or window.count(b"[") + window.count(b"{") <= scanner.MOST_DEPTH:
+        return None
+    end, depth = scanner.item_end(cursor.text, at, cursor.end)
+    if depth <= scanner.MOST_DEPTH + 1:
+        return None
+    if end == 0:
+        may_go_on = not cursor.complete and cursor.end - at <= 2 * cursor.limits.event_bytes
+        return Repair(Then.READ_MORE, at, Expect.VALUE) if may_go_on else None
+    behind = cursor.text[end : end + _LOOK_BEHIND].tobytes().lstrip(b" \t\r\n")
+    if behind[:1] not in (b",", b"]", b""):
+        return None
+    return _dropped(window, end)
+
+
 def read_more(cursor: Cursor, findings: Findings, event_id: int) -> None:
     """Bring the next block; an event that has outgrown the size limit is shortened instead."""
-    if cursor.end - cursor.at > oversize.LONGEST_EVENT and oversize.shorten(cursor):
+    if cursor.end - cursor.at > cursor.limits.event_bytes and oversize.shorten(cursor):
         findings.add("OVERSIZE_EVENT", event_id=event_id)
     else:
         cursor.more()
@@ -108,7 +127,7 @@ def is_endless(cursor: Cursor, at: int | None = None) -> bool:
     """
     at = cursor.at if at is None else at
     length = cursor.end - at
-    if length > 2 * oversize.LONGEST_EVENT:
+    if length > 2 * cursor.limits.event_bytes:
         return True
     if not cursor.complete or not length:
         return False

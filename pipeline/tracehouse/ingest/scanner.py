@@ -115,6 +115,7 @@ ODD_TEXT, ODD_VALUE = 1, 2
 INTEGER, EXACT, ROUNDED = range(3)
 _MOST_WHOLE_US = 9_223_372_036_854_774  # the most microseconds that fit 63 bits of nanoseconds
 MOST_DEPTH = 60  # of a value; deeper ones are not read
+MOST_KEYS = 512  # of an object of the trie; what has more is odd
 _LONGEST_NUMBER = 400  # longer ones are odd (fields.MAX_PLAIN_DIGITS)
 
 
@@ -739,7 +740,9 @@ def _colon(state: int, at: int) -> int:
 @njit(cache=True, nogil=True)
 def _args(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
     """Walk an args object from its `{`: position behind it (0 invalid, -1 a table is full), odd."""
-    out = get(state, ARGS_USED)
+    out = start_out = get(state, ARGS_USED)
+    start = at
+    keys = 0
     odd = False
     here = get(node, INNER)
     if here == 0:
@@ -755,6 +758,12 @@ def _args(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
         put(state, ARGS_USED, out + 1)
         return at + 1, odd
     while True:
+        keys += 1
+        if keys > MOST_KEYS:
+            at, out, _ = _container(state, start, start_out)
+            if at != 0:
+                put(state, ARGS_USED, out)
+            return at, True
         here = _key(state, at, here, 1)
         if here <= 0:
             return here, odd
@@ -934,11 +943,19 @@ def _event(state: int, at: int, record: int) -> tuple[int, bool]:
     Position behind it (0 invalid, -1 a table is full), odd.
     """
     odd = False
+    keys = 0
+    start = at
+    args_used = get(state, ARGS_USED)
     at = _skip_space(at + 1)
     if byte_at(at) == 125:
         return at + 1, odd
     here = get(state, NODES)
     while True:
+        keys += 1
+        if keys > MOST_KEYS:
+            put(state, ARGS_USED, args_used)
+            at, _, _ = _container(state, start, args_used)
+            return at, True
         key_at = at
         here = _key(state, at, here, 0)
         if here <= 0:
@@ -1110,6 +1127,37 @@ def whole_items(text: Any, at: int, end: int) -> tuple[int, bool, int]:
             last = max(last, at)
         at += 1
     return last, False, deepest
+
+
+@njit(cache=True, nogil=True)
+def item_end(text: Any, at: int, end: int) -> tuple[int, int]:
+    """Find the end of the item at `at`, looking at nothing but strings and brackets.
+
+    Shapes: text: uint8; text[at] is a `{` or `[`.
+    Cost:   about 1 ns a byte.
+    Result: the position behind its last bracket (0: not in text[at:end]), and how deep it is.
+    """
+    depth = 0
+    deepest = 0
+    inside = False
+    while at < end:
+        c = text[at]
+        if inside:
+            if c == 92:
+                at += 1
+            elif c == 34:
+                inside = False
+        elif c == 34:
+            inside = True
+        elif c == 91 or c == 123:
+            depth += 1
+            deepest = max(deepest, depth)
+        elif c == 93 or c == 125:
+            depth -= 1
+            if depth == 0:
+                return at + 1, deepest
+        at += 1
+    return 0, deepest
 
 
 @njit(cache=True, nogil=True)

@@ -104,6 +104,12 @@ def redact_text(text: str) -> tuple[str, int]:
 
     Returns the text and how many places were replaced.
     """
+    if len(text) <= _SHORT:
+        return _redact_short(text)
+    return _redact_text(text)
+
+
+def _redact_text(text: str) -> tuple[str, int]:
     count = 0
     if any(mark in text for mark in _FORM_MARKS):
         text, count = _TOKEN_FORM.subn(REDACTED, text)
@@ -114,6 +120,11 @@ def redact_text(text: str) -> tuple[str, int]:
         text, assigned = _without_assigned(text)
         count += assigned
     return text, count
+
+
+# The envelopes of an archive say the same again and again.
+_SHORT = 256
+_redact_short = lru_cache(maxsize=4096)(_redact_text)
 
 
 def _holds_key_word(text: str) -> bool:

@@ -62,9 +62,9 @@ def printable(text: str, *, lines: bool = False) -> str:
     )
 
 
-def as_json(value: Any) -> str:
+def as_json(value: Any, is_ascii: bool = False) -> str:
     """Return `value` as JSON text; NaN and the infinities become null."""
-    return json.dumps(_finite(value), ensure_ascii=False, default=_plain, allow_nan=False)
+    return json.dumps(_finite(value), ensure_ascii=is_ascii, default=_plain, allow_nan=False)
 
 
 def _escape(character: str) -> str:

@@ -535,6 +535,17 @@ TRACES = Table(
         Column("pipeline_version", TEXT, "-", "version of Tracehouse that analysed it"),
         Column("reader", WORD, "-", "scan or ijson"),
         Column("seconds", REAL, "s", "CPU seconds spent on reading and linking it"),
+        Column("read_seconds", REAL, "s", "CPU seconds of reading it; NULL if it was rejected"),
+        Column("link_seconds", REAL, "s", "CPU seconds of linking and nesting its events"),
+        Column(
+            "formulas_seconds",
+            REAL,
+            "s",
+            "CPU seconds of its FLOPs and bytes; of what a part's traces have done together, here "
+            "as in views_seconds and write_seconds, its share by events",
+        ),
+        Column("views_seconds", REAL, "s", "CPU seconds of the SQL views of sql/trace"),
+        Column("write_seconds", REAL, "s", "CPU seconds of writing its rows, but that of `traces`"),
         Column(
             "envelope",
             TEXT,

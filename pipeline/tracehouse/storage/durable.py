@@ -26,9 +26,13 @@ def make_folder(folder: Path) -> None:
 def replace_text(path: Path, temporary: Path, text: str) -> None:
     """Put `text` at `path` at once: a reader or a crash meets the old state or the new one.
 
-    `temporary` is where it is built, in the same folder. Raises OSError.
+    `temporary` is where it is built, in the same folder. Raises OSError, and leaves nothing there.
     """
-    temporary.write_text(text, encoding="utf-8")
-    sync(temporary)
-    temporary.replace(path)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        sync(temporary)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
     sync(path.parent)

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 LOCK = ".lock"
@@ -21,7 +23,7 @@ LAKE = "lake"
 MANIFESTS = "manifests"
 
 _PART_ID = re.compile(r"part-(\d{6,})", re.ASCII)
-_OURS = re.compile(r"part-\d{6,}\.(parquet|json)(\.tmp-part-\d{6,}-\d+)?", re.ASCII)
+_OURS = re.compile(r"part-\d{6,}\.(parquet|json)(\.tmp-part-\d{6,}-\d+)?|run-\d{6,}\.tmp", re.ASCII)
 
 
 def part_id(number: int) -> str:
@@ -49,7 +51,13 @@ def manifest_path(out: Path, part: str) -> Path:
 
 def temporary(path: Path, part: str) -> Path:
     """Return where this process builds the file of `part` that will be `path`."""
-    return path.with_name(f"{path.name}.tmp-{part}-{os.getpid()}")
+    return path.with_name(f"{path.name}.tmp-{part}-{_process(os.getpid())}")
+
+
+@cache
+def _process(pid: int) -> str:
+    """Return digits that no other process has, be it on another machine."""
+    return f"{pid}{secrets.randbelow(10**9):09d}"
 
 
 def manifest_paths(out: Path) -> list[Path]:

@@ -14,11 +14,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import xxhash
+
 from tracehouse import __version__
 from tracehouse.errors import TracehouseError
 from tracehouse.storage import durable, layout
 
 FORMAT = 1
+PRUNED = "pruned"  # status of a file whose traces were dropped for their age
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +99,8 @@ class LakeState:
     dead: dict[str, frozenset[str]]
 
 
-def load_state(out: Path) -> LakeState:
-    """Read all manifests; an absent lake is an empty one.
+def load_state(out: Path, *, passing_over: Collection[Path] = ()) -> LakeState:
+    """Read all manifests but those of `passing_over`; an absent lake is an empty one.
 
     TracehouseError LAKE_DAMAGED names a manifest that cannot be read and says what to do.
     """
@@ -105,6 +108,8 @@ def load_state(out: Path) -> LakeState:
     live: dict[str, FileEntry] = {}
     holder: dict[str, str] = {}
     for path in layout.manifest_paths(out):
+        if path in passing_over:
+            continue
         content = _read(path)
         if isinstance(content, Part):
             parts.append(content)
@@ -124,6 +129,17 @@ def load_state(out: Path) -> LakeState:
     return LakeState(tuple(parts), files, owners, dead)
 
 
+def damaged_manifests(out: Path) -> dict[Path, str]:
+    """Return the manifests that cannot be used, and why."""
+    found: dict[Path, str] = {}
+    for path in layout.manifest_paths(out):
+        try:
+            _read(path)
+        except TracehouseError as error:
+            found[path] = str(error)
+    return found
+
+
 def commit_part(out: Path, part: Part) -> None:
     """Write the manifest of a part whose Parquet files are in place: the commit. Raises OSError."""
     _write(out, part.id, {"kind": "part", **asdict(part)})
@@ -135,6 +151,11 @@ def commit_prune(out: Path, part_id: str, paths: Collection[str]) -> None:
     _write(out, part_id, {**content, "paths": sorted(paths)})
 
 
+def shown_path(path: str) -> str:
+    """Return a path as the warehouse has it: what is not UTF-8 becomes an escape."""
+    return path.encode(errors="backslashreplace").decode()
+
+
 def timestamp() -> str:
     """Return the time now as manifests carry it."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
@@ -144,13 +165,28 @@ def _write(out: Path, part_id: str, content: dict[str, Any]) -> None:
     path = layout.manifest_path(out, part_id)
     durable.make_folder(path.parent)
     text = json.dumps({"format": FORMAT, **content}, separators=(",", ":"))
+    text = text[:-1] + _sealed(text[:-1])
     durable.replace_text(path, layout.temporary(path, part_id), text)
+
+
+def _sealed(text: str) -> str:
+    """Return how a manifest ends: its last key is the XXH3-64 of all text before it."""
+    return f',"checksum":"{xxhash.xxh3_64_hexdigest(text.encode())}"}}'
+
+
+def pruned_paths(path: Path) -> list[str] | None:
+    """Return the paths that a manifest prunes; None if it is that of a part."""
+    content = _read(path)
+    return None if isinstance(content, Part) else content
 
 
 def _read(path: Path) -> Part | list[str]:
     """Return the part of a manifest, or the paths that it prunes."""
     try:
-        content = json.loads(path.read_bytes())
+        text = path.read_bytes().decode()
+        content = json.loads(text)
+        if "checksum" in content and not text.endswith(_sealed(text[: -len(_sealed(""))])):
+            raise _damaged(path, "its content has changed: the checksum in it is another")
         if content["format"] != FORMAT:
             raise _damaged(path, f"it has format {content['format']}, not {FORMAT}")
         if content["kind"] == "prune":
@@ -158,15 +194,13 @@ def _read(path: Path) -> Part | list[str]:
         if content["id"] != path.stem:
             raise _damaged(path, f"it is the manifest of {content['id']}")
         return _part(content)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(path, str(error)) from error
 
 
 def _damaged(path: Path, why: str) -> TracehouseError:
-    hint = (
-        "restore the file from a backup, or delete it and analyse again: its part is then read "
-        "anew from the traces"
-    )
+    out = path.parents[2]
+    hint = f"restore the file from a backup, or: tracehouse check {out} --repair"
     return TracehouseError(
         f"the manifest {path} cannot be used: {why}", code="LAKE_DAMAGED", hint=hint
     )

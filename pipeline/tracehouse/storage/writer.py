@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -87,6 +88,11 @@ class PartWriter:
             self._tables[table_name] = writer
         writer.append(table)
 
+    def settle(self) -> None:
+        """Finish the files so far: their tables take no more rows. Raises OSError."""
+        for name, writer in self._tables.items():
+            writer.finish(layout.table_path(name, self._id))
+
     def stage(
         self, files: Sequence[FileEntry], held: Sequence[str], settings: str = ""
     ) -> StagedPart:
@@ -123,6 +129,7 @@ class _TableWriter:
         self.final = final
         self.temporary = temporary
         self._rows = 0
+        self._finished: TableFile | None = None
         self._waiting: list[pa.Table] = []
         self._waiting_rows = 0
         columns = {field.name: field.type for field in schema}
@@ -148,16 +155,23 @@ class _TableWriter:
             self._flush()
 
     def finish(self, path: str) -> TableFile:
-        """Write what is left, bring it to disk and describe it as the file at `path`."""
-        self._flush()
-        self._writer.close()
-        durable.sync(self.temporary)
-        size = self.temporary.stat().st_size
-        return TableFile(path, self._rows, size, checksum(self.temporary))
+        """Write what is left, bring it to disk and describe it as the file at `path`, once."""
+        if self._finished is None:
+            self._flush()
+            self._writer.close()
+            durable.sync(self.temporary)
+            size = self.temporary.stat().st_size
+            self._finished = TableFile(path, self._rows, size, checksum(self.temporary))
+        return self._finished
 
     def drop(self) -> None:
+        """Leave nothing; what cannot be written any more, as on a full disk, need not be."""
         try:
             self._writer.close()
+        except OSError:
+            self._writer.is_open = False  # else it would try again when it is collected
+            with suppress(OSError):
+                self._writer.close()  # its file
         finally:
             self.temporary.unlink(missing_ok=True)
 

@@ -10,11 +10,13 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from tracehouse.storage import durable
-from tracehouse.storage.manifest import LakeState, load_state
+from tracehouse.storage import durable, runs
+from tracehouse.storage.manifest import LakeState, load_state, shown_path
+from tracehouse.storage.verify import check_files, damaged, file_fault
 from tracehouse.warehouse.blank import copy_blank, no_rows, quoted_text, rows_macro
-from tracehouse.warehouse.catalogue import ADDED_ROWS, FILES, Relation, relations
+from tracehouse.warehouse.catalogue import ADDED_ROWS, FILES, RUNS, Relation, relations
 from tracehouse.warehouse.connection import attached, open_session
+from tracehouse.warehouse.origin import note_origin
 from tracehouse.warehouse.views import load_views
 
 WAREHOUSE = "warehouse.duckdb"
@@ -29,10 +31,14 @@ def build(out: Path, state: LakeState) -> None:
     at a time: the caller holds the lock of OUT.
 
     Raises:
+        TracehouseError: LAKE_DAMAGED names a Parquet file that is gone, cut off or, if it is
+            copied, has changed.
         duckdb.Error: the lake's Parquet does not have the columns of this version.
         OSError: OUT cannot be written, or a Parquet file of the lake not be read.
     """
     out = Path(os.path.abspath(out))  # noqa: PTH100 - resolve() would follow links
+    copied = {relation.name for relation in relations() if relation.order_by is not None}
+    check_files(out, (f for p in state.parts for name, f in p.tables.items() if name in copied))
     for left_over in out.glob(f".{WAREHOUSE}.*.tmp*"):
         left_over.unlink()
     temporary = out / f".{WAREHOUSE}.{os.getpid()}.tmp"
@@ -40,19 +46,32 @@ def build(out: Path, state: LakeState) -> None:
         copy_blank(temporary)
         with open_session() as session, attached(session, temporary):
             _fill(session, out, state)
+            note_origin(session, out)
         temporary.replace(out / WAREHOUSE)
-    except (duckdb.IOException, duckdb.FatalException) as error:  # such as a full disk
-        raise OSError(f"cannot build {out / WAREHOUSE}: {error}") from error
+    except duckdb.Error as error:
+        _name_missing(out, state)
+        if isinstance(error, duckdb.IOException | duckdb.FatalException):  # such as a full disk
+            raise OSError(f"cannot build {out / WAREHOUSE}: {error}") from error
+        raise
     finally:
         temporary.unlink(missing_ok=True)
     durable.sync(out)
+
+
+def _name_missing(out: Path, state: LakeState) -> None:
+    """Raise TracehouseError LAKE_DAMAGED for a file of the lake that is gone or cut off."""
+    for part in state.parts:
+        for file in part.tables.values():
+            found = file_fault(out, file, is_quick=True)
+            if found is not None:
+                raise damaged(out, file.path, found[1])
 
 
 def refresh(out: Path) -> None:
     """Build the warehouse from the lake as it stands; after OUT has moved, this repoints it.
 
     Raises:
-        TracehouseError: a manifest of the lake cannot be read.
+        TracehouseError: LAKE_DAMAGED names a file or manifest of the lake that cannot be read.
         duckdb.Error: as in `build`.
     """
     build(out, load_state(out))
@@ -62,22 +81,24 @@ def _fill(connection: duckdb.DuckDBPyConnection, out: Path, state: LakeState) ->
     connection.register("_files", _file_rows(state))
     connection.register("_trace_paths", _trace_paths(state))
     if any(state.dead.values()):
-        connection.register("_dead", _dead_rows(out, state))
+        connection.register("_dead", dead_rows(out, state))
         connection.execute("CREATE TABLE _dead_rows AS SELECT file, trace_id FROM _dead")
     for relation in relations():
         if relation.query is not None:
             continue
-        rows = _rows(relation, out, state)
+        rows = rows_of(relation, out, state)
         if relation.order_by is None:
             connection.execute(f"CREATE OR REPLACE MACRO {rows_macro(relation)}() AS TABLE {rows}")
         else:
             connection.execute(f"INSERT INTO {relation.name} {rows} ORDER BY {relation.order_by}")
 
 
-def _rows(relation: Relation, out: Path, state: LakeState) -> str:
+def rows_of(relation: Relation, out: Path, state: LakeState) -> str:
     """Word the SELECT that gives the rows of a relation."""
     if relation.name == FILES.name:
         return f"SELECT {_names(relation)} FROM _files"
+    if relation.name == RUNS.name:
+        return _run_rows(relation, out)
     if relation.name == "traces":
         from_paths = ("path", "label")
         names = ", ".join(
@@ -93,6 +114,18 @@ def _rows(relation: Relation, out: Path, state: LakeState) -> str:
         added = next(v for v in load_views("warehouse") if v.name == ADDED_ROWS[relation.name])
         return f"{rows} UNION ALL SELECT {_names(relation)} FROM ({added.query})"
     return rows
+
+
+def _run_rows(relation: Relation, out: Path) -> str:
+    """Word the SELECT over the records of the runs, which sees those of later runs too."""
+    if not runs.has_any(out):
+        return no_rows(relation)
+    pattern = quoted_text(f"{_literal_path(runs.folder(out))}/{runs.PATTERN}")
+    types = ", ".join(f"{c.name}: {quoted_text(c.type)}" for c in relation.columns)
+    return (
+        f"SELECT {_names(relation)} FROM read_json([{pattern}], columns = {{{types}}},"
+        " format = 'newline_delimited')"
+    )
 
 
 def stored_rows(
@@ -138,7 +171,7 @@ def _names(relation: Relation) -> str:
 def _file_rows(state: LakeState) -> pa.Table:
     files = sorted(state.files, key=lambda f: f.path)
     values = [
-        [f.path.encode(errors="backslashreplace").decode() for f in files],  # not all are UTF-8
+        [shown_path(f.path) for f in files],
         [f.size for f in files],
         [f.mtime_ns // 1_000 for f in files],
         [f.content_hash for f in files],
@@ -164,7 +197,8 @@ def _trace_paths(state: LakeState) -> pa.Table:
     )
 
 
-def _dead_rows(out: Path, state: LakeState) -> pa.Table:
+def dead_rows(out: Path, state: LakeState) -> pa.Table:
+    """Return file and trace_id of the rows that don't count, as `stored_rows` leaves them out."""
     return _texts(
         ("file", "trace_id"),
         (

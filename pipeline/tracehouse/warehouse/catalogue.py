@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tracehouse.schema.tables import INT, TABLES, TEXT, Column, Table
+from tracehouse.schema.tables import INT, REAL, TABLES, TEXT, Column, Table
 from tracehouse.warehouse.views import View, ViewColumn, load_views
+
+_UTC = pa.timestamp("us", "UTC")
 
 FILES = Table(
     "files",
@@ -18,7 +20,7 @@ FILES = Table(
         Column("size", INT, "bytes", "length of the file"),
         Column("mtime", pa.timestamp("us", "UTC"), "-", "when it was last changed"),
         Column("content_hash", TEXT, "-", "hash of its content; NULL if it could not be read"),
-        Column("status", TEXT, "-", "ok, repaired, partial or rejected"),
+        Column("status", TEXT, "-", "ok, repaired, partial, rejected; pruned: traces were dropped"),
         Column("reason", TEXT, "-", "why the status is not ok"),
         Column("label", TEXT, "-", "label of the job it belongs to"),
         Column("traces", pa.list_(TEXT), "-", "trace_id of each trace in it"),
@@ -29,6 +31,57 @@ FILES = Table(
             "trace; or capture: it tells the ops of graphs that the traces beside it replay, and "
             "has no traces of its own",
         ),
+    ),
+)
+
+# Written by `tracehouse.storage.runs`, whose fields these are.
+RUNS = Table(
+    "runs",
+    "Runs of `tracehouse analyze`: one row per run. A run that was killed has no end.",
+    ("run_id",),
+    (
+        Column("run_id", TEXT, "-", "run-000001 and ascending", nullable=False),
+        Column("started_at", _UTC, "-", "when it had the warehouse for itself"),
+        Column("pipeline_version", TEXT, "-", "version of Tracehouse"),
+        Column("host", TEXT, "-", "machine that it ran on"),
+        Column("pid", INT, "-", "its process there"),
+        Column(
+            "arguments",
+            TEXT,
+            "-",
+            "what it was asked to do, as JSON text: paths, label, reader …; without credentials "
+            "and parameters of URLs",
+        ),
+        Column(
+            "executor",
+            TEXT,
+            "-",
+            "what worked on the parts: process (its own), pool or dask; NULL if it had not begun",
+        ),
+        Column("workers", INT, "-", "processes that worked on parts, at the start"),
+        Column("memory_limit_bytes", INT, "bytes", "memory that it was allowed to use"),
+        Column("finished_at", _UTC, "-", "when it ended; NULL while it runs, or if it was killed"),
+        Column("exit_code", INT, "-", "0 all well, 1 files were rejected or it failed, 2 usage"),
+        Column("error", TEXT, "-", "why it failed as a whole; NULL if it did not"),
+        Column("seconds", REAL, "s", "wall time"),
+        Column("cpu_seconds", REAL, "s", "CPU time of all its processes, start-up aside"),
+        Column("publish_seconds", REAL, "s", "CPU time of committing and building the warehouse"),
+        Column(
+            "peak_memory_bytes",
+            INT,
+            "bytes",
+            "largest resident set of one of its processes while it worked on a part or published",
+        ),
+        Column("worker_deaths", INT, "-", "times that a process died under it"),
+        Column("files", INT, "-", "files found"),
+        Column("unchanged", INT, "-", "those that were not read again"),
+        Column("pruned", INT, "-", "files that it forgot, because they are gone"),
+        Column("traces_ok", INT, "-", "traces read in this run of status ok"),
+        Column("traces_repaired", INT, "-", "those of status repaired"),
+        Column("traces_partial", INT, "-", "those of status partial"),
+        Column("traces_rejected", INT, "-", "those of status rejected"),
+        Column("bytes", INT, "bytes", "decompressed text that it read"),
+        Column("events", INT, "-", "events that it read"),
     ),
 )
 
@@ -80,6 +133,7 @@ def relations() -> tuple[Relation, ...]:
     return (
         _with_path(_stored(traces)),
         Relation(FILES.name, FILES.summary, FILES.grain, _columns(FILES), "path"),
+        Relation(RUNS.name, RUNS.summary, RUNS.grain, _columns(RUNS), None),
         *(_stored(table) for table in others),
         *(_summary(view) for view in views),
         *(_live(view) for view in live_views() if not view.is_private),

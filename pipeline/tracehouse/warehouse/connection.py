@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -27,6 +29,19 @@ def open_session() -> duckdb.DuckDBPyConnection:
     in: to look for a better one takes longer than all it saves (a sixth of the time of all views).
     """
     return _database(os.getpid()).cursor()
+
+
+def limit_memory(limit: int | None) -> None:
+    """Let the sessions of this process hold `limit` bytes together; beyond, they use the disk.
+
+    None for what DuckDB takes by itself. What they put on disk goes into the system's folder for
+    temporary files, and away with the session.
+    """
+    database = _database(os.getpid())
+    if limit is None:
+        database.execute("RESET memory_limit")
+    else:
+        database.execute(f"SET memory_limit = '{int(limit)}B'")
 
 
 def open_file(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
@@ -66,9 +81,15 @@ def attached(session: duckdb.DuckDBPyConnection, path: Path) -> Iterator[None]:
 @cache
 def _database(process: int) -> duckdb.DuckDBPyConnection:
     """Open the database of one process: a fork must not go on with that of its parent."""
-    database = _restricted(duckdb.connect(":memory:", config={"threads": 1}))
-    database.execute("SET GLOBAL disabled_optimizers = 'join_order'")
-    return database
+    # Made when it is needed; nobody else can know its name and put another there.
+    folder = os.path.join(  # noqa: PTH118
+        tempfile.gettempdir(), f"tracehouse-{process}-{secrets.token_hex(8)}"
+    )
+    connection = duckdb.connect(":memory:", config={"threads": 1})
+    literal = folder.replace("'", "''")
+    connection.execute(f"SET temp_directory = '{literal}'")
+    connection.execute("SET GLOBAL disabled_optimizers = 'join_order'")
+    return _restricted(connection)
 
 
 def _restricted(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:

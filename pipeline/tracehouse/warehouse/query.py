@@ -16,6 +16,8 @@ from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.warehouse.build import WAREHOUSE
 from tracehouse.warehouse.catalogue import relations
 from tracehouse.warehouse.connection import open_file
+from tracehouse.warehouse.faults import lake_error
+from tracehouse.warehouse.moved import follow
 from tracehouse.warehouse.rows import Rows
 
 _COMMENT = re.compile(r"(?P<meaning>.*?)(?: \[(?P<unit>[^\[\]]+)\])?", re.DOTALL)
@@ -25,12 +27,12 @@ _BATCH_ROWS = 1 << 16
 _COLUMNS = """
 SELECT relations.name, relations.comment, columns.column_name, columns.data_type, columns.comment
 FROM (
-    SELECT table_name AS name, comment FROM duckdb_tables()
+    SELECT table_name AS name, comment FROM duckdb_tables() WHERE NOT temporary
     UNION ALL
-    SELECT view_name AS name, comment FROM duckdb_views() WHERE NOT internal
+    SELECT view_name AS name, comment FROM duckdb_views() WHERE NOT internal AND NOT temporary
 ) AS relations
 JOIN duckdb_columns() AS columns ON columns.table_name = relations.name
-WHERE NOT starts_with(relations.name, '_')
+WHERE NOT starts_with(relations.name, '_') AND columns.database_name = current_database()
 ORDER BY columns.column_index
 """
 
@@ -59,7 +61,7 @@ class Warehouse:
     """A warehouse, open for reading. Close it, or use it as a context manager."""
 
     def __init__(self, out: str | os.PathLike[str]) -> None:
-        """Open the warehouse in the folder `out`.
+        """Open the warehouse in the folder `out`, also where that has been moved.
 
         Raises:
             UsageError: there is none.
@@ -72,12 +74,14 @@ class Warehouse:
                 f"{out} holds no warehouse.", hint=f"Try: tracehouse analyze TRACES -o {out}"
             )
         try:
+            self._inode = path.stat().st_ino
             self._connection = open_file(path, read_only=True)
+            follow(self._connection, self._out)
         except duckdb.Error as error:
             raise TracehouseError(
                 f"{path} cannot be opened: {error}",
                 code="BAD_WAREHOUSE",
-                hint=f"Try: tracehouse refresh {out}",
+                hint=f"Try: tracehouse check {out} --repair",
             ) from error
 
     def __enter__(self) -> Warehouse:
@@ -106,7 +110,8 @@ class Warehouse:
 
         Raises:
             duckdb.Error: the query is wrong, in DuckDB's own words.
-            UsageError: a file cannot be read, as after the warehouse was moved.
+            TracehouseError: LAKE_DAMAGED names a file of the lake that is gone or has changed.
+            UsageError: a file cannot be read for another reason.
         """
         return Rows(self.arrow(query, parameters))
 
@@ -117,8 +122,8 @@ class Warehouse:
         try:
             rows = self._connection.sql(query, params=parameters)
             return pa.table({}) if rows is None else rows.to_arrow_table()
-        except duckdb.IOException as error:
-            raise self._unreadable(error) from error
+        except duckdb.Error as error:
+            raise self._told(query, error) from error
 
     def batches(
         self, query: str, parameters: Sequence[object] | Mapping[str, object] | None = None
@@ -129,14 +134,31 @@ class Warehouse:
         """
         try:
             return self._connection.sql(query, params=parameters).to_arrow_reader(_BATCH_ROWS)
-        except duckdb.IOException as error:
-            raise self._unreadable(error) from error
+        except duckdb.Error as error:
+            raise self._told(query, error) from error
 
-    def _unreadable(self, error: duckdb.IOException) -> UsageError:
+    def _told(self, query: str, error: duckdb.Error) -> Exception:
+        """Return what a failed query raises: the error itself, or one that says what to do."""
+        if (found := lake_error(self._out, query, error)) is not None:
+            return found
+        if not isinstance(error, duckdb.IOException):
+            return error
+        if self._is_replaced():
+            return UsageError(
+                f"{self._out / WAREHOUSE} has been rebuilt since it was opened, and its old"
+                " files are gone.",
+                hint="Open it again.",
+            )
         return UsageError(
             str(error).strip(),
             hint=f"\nIf the warehouse was moved or copied: tracehouse refresh {self._out}",
         )
+
+    def _is_replaced(self) -> bool:
+        try:
+            return (self._out / WAREHOUSE).stat().st_ino != self._inode
+        except OSError:
+            return True
 
     def table(self, name: str) -> pa.Table:
         """Return all rows of a table or view, in the order they are stored.

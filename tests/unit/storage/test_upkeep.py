@@ -11,8 +11,9 @@ import pytest
 
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.storage import layout
+from tracehouse.storage.compaction import compact
 from tracehouse.storage.manifest import FileEntry, Part, TraceRef, load_state
-from tracehouse.storage.upkeep import clean, compact, lock, prune
+from tracehouse.storage.upkeep import clean, lock, prune
 from tracehouse.storage.writer import PartWriter, commit_staged
 
 

@@ -1,0 +1,141 @@
+"""`tracehouse check`: whether a warehouse is as it was written, and what to do if not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from tracehouse.errors import UsageError
+from tracehouse.ingest.recognise import is_url
+from tracehouse.storage import layout, upkeep
+from tracehouse.storage.manifest import damaged_manifests, load_state, shown_path
+from tracehouse.storage.repair import Repair, take_out
+from tracehouse.storage.verify import Fault, lake_faults, unheld_files
+from tracehouse.warehouse.build import WAREHOUSE, build
+from tracehouse.warehouse.connection import open_file
+from tracehouse.warehouse.faults import lake_columns, warehouse_faults
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What a check found.
+
+    faults: all that is wrong. parts, files, bytes: Parquet files that were read. forgotten:
+    traces' files that a repair made the lake forget, `lost` those of them that are no longer there
+    to be read again; returned: files that count again as an earlier run had read them, because the
+    manifest that replaced or dropped them is damaged. set_aside: files moved to lake/damaged.
+    is_repaired: a repair was done.
+    """
+
+    faults: tuple[Fault, ...]
+    parts: int
+    files: int
+    bytes: int
+    forgotten: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    returned: tuple[str, ...] = ()
+    set_aside: tuple[str, ...] = ()
+    is_repaired: bool = False
+
+
+def check(out: Path, *, repair: bool = False) -> CheckReport:
+    """Read every file of the lake in `out` and compare it with its manifest; then the warehouse.
+
+    `repair`: take out what is damaged, so that the next `analyze` reads those traces again, and
+    build the warehouse anew. Without it nothing is written.
+
+    Raises UsageError where `out` holds no lake, or a run is writing to it (`repair`); OSError.
+    """
+    if not (out / layout.LAKE).is_dir():
+        raise UsageError(f"{out} holds no lake.", hint=f"Try: tracehouse analyze TRACES -o {out}")
+    if not repair:
+        return _found(out)
+    with upkeep.lock(out):
+        report = _found(out)
+        return _repaired(out, report) if report.faults else report
+
+
+def _found(out: Path) -> CheckReport:
+    for _ in range(2):
+        names = layout.manifest_paths(out)
+        report = _look(out)
+        if not report.faults or names == layout.manifest_paths(out):
+            return report
+    return report  # a run goes on writing: what is wrong may be what it replaced meanwhile
+
+
+def _look(out: Path) -> CheckReport:
+    damaged = damaged_manifests(out)
+    state = load_state(out, passing_over=damaged)
+    faults = [
+        Fault(_relative(path, out), "manifest", why, path.stem) for path, why in damaged.items()
+    ]
+    faults += lake_faults(out, state.parts, lake_columns())
+    faults += unheld_files(state)
+    faults += warehouse_faults(out, state, is_whole=not faults)
+    files = [file for part in state.parts for file in part.tables.values()]
+    return CheckReport(
+        tuple(faults), len(state.parts), len(files), sum(file.bytes for file in files)
+    )
+
+
+def _relative(path: Path, out: Path) -> str:
+    return path.relative_to(out).as_posix()
+
+
+def _repaired(out: Path, report: CheckReport) -> CheckReport:
+    before = _known_files(out)
+    damaged = damaged_manifests(out)
+    bad = {fault.part for fault in report.faults if fault.part is not None}
+    bad -= {path.stem for path in damaged}
+    done = Repair((), ())
+    if bad or damaged or any(fault.fault == "unheld" for fault in report.faults):
+        done = take_out(out, bad, list(damaged))
+    state = load_state(out)
+    build(out, state)
+    after = {shown_path(entry.path): entry.content_hash for entry in state.files}
+    forgotten = sorted(
+        {*map(shown_path, done.forgotten), *(path for path in before if path not in after)}
+    )
+    returned = {p for p, content in after.items() if p not in before or before[p] != content}
+    return CheckReport(
+        report.faults,
+        report.parts,
+        report.files,
+        report.bytes,
+        forgotten=tuple(forgotten),
+        lost=tuple(path for path in forgotten if not is_url(path) and not Path(path).is_file()),
+        returned=tuple(sorted(returned)) if damaged and before else (),
+        set_aside=done.set_aside,
+        is_repaired=True,
+    )
+
+
+def _known_files(out: Path) -> dict[str, str | None]:
+    """The files that the warehouse knows, with the hash of their content; none if it is damaged."""
+    try:
+        with open_file(out / WAREHOUSE, read_only=True) as connection:
+            return dict(connection.execute("SELECT path, content_hash FROM files").fetchall())
+    except duckdb.Error:
+        return {}
+
+
+def fault_rows(report: CheckReport) -> pa.Table:
+    """Return a row per fault: where it is, its word, what it is and what to do."""
+    return pa.table(
+        {
+            "where": pa.array([f.where for f in report.faults], pa.string()),
+            "fault": pa.array([f.fault for f in report.faults], pa.string()),
+            "what": pa.array([f.what for f in report.faults], pa.string()),
+            "what_to_do": pa.array([_what_to_do(f) for f in report.faults], pa.string()),
+        }
+    )
+
+
+def _what_to_do(fault: Fault) -> str:
+    if fault.where == WAREHOUSE:
+        return "refresh: it is built anew from the lake"
+    return "restore it from a backup, or check --repair and analyze"

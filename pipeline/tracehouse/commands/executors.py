@@ -1,0 +1,302 @@
+"""What runs the parts of a run: this process, processes of its own, or a Dask cluster.
+
+All of them run the same function on the same tasks, so that the results are the same.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any, Protocol
+
+from tracehouse import __version__
+from tracehouse.commands.part import PartOutcome, PartTask
+from tracehouse.errors import TracehouseError, UsageError
+from tracehouse.storage import layout
+
+Run = Callable[[PartTask], PartOutcome]
+
+_CONNECT_SECONDS = 15
+_PATIENCE_SECONDS = 120  # for a cluster to have a worker again
+
+
+class Workers(Protocol):
+    """Runs tasks, each in one process.
+
+    `name`: as table `runs` has it. `count`: tasks that can run at once. `shares_memory`: whether
+    they run on this machine, all in the memory that the run may use.
+    """
+
+    name: str
+    shares_memory: bool
+
+    @property
+    def count(self) -> int: ...  # noqa: D102 (said above)
+
+    def submit(self, run: Run, task: PartTask) -> Future[PartOutcome]:
+        """Start a task; the caller has no more than `count` of them running."""
+
+    def has_died(self, error: BaseException) -> bool:
+        """Whether the error of a task says that the process it ran in died."""
+
+    def check(self) -> None:
+        """Raise TracehouseError CLUSTER_LOST if there is no process left to run anything."""
+
+    def rest(self) -> None:
+        """Give back the memory of processes that do nothing now."""
+
+    def close(self) -> None:
+        """End the processes; tasks that run are waited for, and those that don't are dropped."""
+
+
+class ThisProcess:
+    """Runs a task at once, here. If it dies, so does the run."""
+
+    name = "process"
+    shares_memory = True
+    count = 1
+
+    def submit(self, run: Run, task: PartTask) -> Future[PartOutcome]:
+        """Run a task to its end; its error is raised here."""
+        future: Future[PartOutcome] = Future()
+        future.set_result(run(task))
+        return future
+
+    def has_died(self, error: BaseException) -> bool:
+        """Never: nobody would be there to ask."""
+        return False
+
+    def check(self) -> None:
+        """Nothing to check."""
+
+    def rest(self) -> None:
+        """Nothing to give back."""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+class Pool:
+    """Runs tasks in processes of this machine, at most `count` at once.
+
+    Each process is an executor of its own: if it dies, its task is known, and no other is lost.
+    """
+
+    name = "pool"
+    shares_memory = True
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        # Forked from a server that has loaded the code but no threads yet.
+        methods = multiprocessing.get_all_start_methods()
+        self._context = multiprocessing.get_context(
+            "forkserver" if "forkserver" in methods else "spawn"
+        )
+        if "forkserver" in methods:
+            self._context.set_forkserver_preload(["tracehouse.commands.part"])
+        self._has_started = False  # a process; else its death says nothing about its task
+        self._idle: list[ProcessPoolExecutor] = []
+        self._busy: dict[Future[PartOutcome], ProcessPoolExecutor] = {}
+
+    def submit(self, run: Run, task: PartTask) -> Future[PartOutcome]:
+        """Start a task in a process that is idle, or in a new one."""
+        self._take_back()
+        process = self._idle.pop() if self._idle else self._new()
+        future = process.submit(run, task)
+        self._busy[future] = process
+        return future
+
+    def _new(self) -> ProcessPoolExecutor:
+        process = ProcessPoolExecutor(1, mp_context=self._context, initializer=_end_with_parent)
+        if not self._has_started:
+            try:
+                process.submit(_nothing).result()
+            except BrokenProcessPool as error:
+                raise TracehouseError(
+                    "worker processes cannot start",
+                    code="WORKER_DIED",
+                    hint="a script must call tracehouse below `if __name__ == '__main__':`, as "
+                    "its workers import it; or let one process do the work (workers=1)",
+                ) from error
+            self._has_started = True
+        return process
+
+    def _take_back(self) -> None:
+        """Take note of processes that have done their task, and let go of those that died."""
+        for future in [future for future in self._busy if future.done()]:
+            process = self._busy.pop(future)
+            if isinstance(future.exception(), BrokenProcessPool):
+                process.shutdown()
+            else:
+                self._idle.append(process)
+
+    def has_died(self, error: BaseException) -> bool:
+        """Whether the process of a task died."""
+        return isinstance(error, BrokenProcessPool)
+
+    def check(self) -> None:
+        """Nothing to check: a process that dies is told at once."""
+
+    def rest(self) -> None:
+        """End the processes that are idle."""
+        self._take_back()
+        while self._idle:
+            self._idle.pop().shutdown()
+
+    def close(self) -> None:
+        """End the processes; tasks that run are waited for."""
+        processes = [*self._idle, *self._busy.values()]
+        for process in processes:
+            process.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.shutdown()
+
+
+def _nothing() -> None:
+    """Do nothing: a process that does so has started."""
+
+
+def _end_with_parent() -> None:
+    """Make this worker end when its run is killed; it would wait for more work forever."""
+    threading.Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+class DaskCluster:
+    """Runs tasks on the workers of a Dask cluster, which others have started.
+
+    `address` is that of its scheduler, or the path of its scheduler file; `out` the warehouse,
+    whose lock this run holds. Raises UsageError if the cluster cannot be reached, or if one of its
+    workers has another version of Tracehouse or does not see `out`.
+    """
+
+    name = "dask"
+    shares_memory = False
+
+    def __init__(self, address: str, out: Path) -> None:
+        self._client = _connected(address)
+        try:
+            from distributed import KilledWorker
+
+            self._killed = KilledWorker
+            self._lonely_since: float | None = None
+            self._await_workers(address)
+            self._check_workers(out)
+            self._executor = self._client.get_executor(pure=False, retries=0)
+        except BaseException:
+            self._client.close()
+            raise
+
+    @property
+    def count(self) -> int:
+        """Processes of the cluster now; it may grow and shrink."""
+        return max(len(self._client.nthreads()), 1)
+
+    def submit(self, run: Run, task: PartTask) -> Future[PartOutcome]:
+        """Start a task on some worker."""
+        return self._executor.submit(_one_at_a_time, run, task)
+
+    def has_died(self, error: BaseException) -> bool:
+        """Whether the workers on which Dask tried a task died."""
+        return isinstance(error, self._killed)
+
+    def check(self) -> None:
+        """Raise TracehouseError CLUSTER_LOST if the scheduler or all of its workers are gone."""
+        if self._client.status != "running":
+            raise cluster_lost("the scheduler of the Dask cluster is gone")
+        try:
+            self._client.wait_for_workers(1, timeout=_PATIENCE_SECONDS)
+        except TimeoutError as error:
+            message = f"the Dask cluster has had no worker for {_PATIENCE_SECONDS} s"
+            raise cluster_lost(message) from error
+
+    def rest(self) -> None:
+        """Nothing: the workers are not ours."""
+
+    def close(self) -> None:
+        """Leave the cluster; tasks that have not ended are cancelled."""
+        self._executor.shutdown(wait=False)
+        self._client.close()
+
+    def _await_workers(self, address: str) -> None:
+        try:
+            self._client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+        except TimeoutError as error:
+            raise UsageError(
+                f"the Dask cluster at {address} has no worker", hint="start some, then run it again"
+            ) from error
+
+    def _check_workers(self, out: Path) -> None:
+        """Find out whether every worker can do what it is asked."""
+        lock = out / layout.LOCK
+        ours = (__version__, lock.read_text(encoding="utf-8"))
+        seen: dict[str, Any] = self._client.run(_seen_by_worker, str(lock), on_error="return")
+        for worker, found in sorted(seen.items()):
+            if isinstance(found, BaseException):
+                raise UsageError(
+                    f"the Dask worker {worker} cannot run Tracehouse: {found}",
+                    hint="install the same tracehouse there",
+                )
+            if found[0] != ours[0]:
+                raise UsageError(
+                    f"the Dask worker {worker} has tracehouse {found[0]}, this is {ours[0]}",
+                    hint="install the same version on all",
+                )
+            if found[1] != ours[1]:
+                raise UsageError(
+                    f"the Dask worker {worker} does not see {out}",
+                    hint="give an OUT on a file system that all workers share, at the same path",
+                )
+
+
+def _connected(address: str) -> Any:
+    """Connect to a scheduler; `address` may be its scheduler file."""
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise UsageError(
+            "a Dask cluster needs the package distributed", hint="pip install 'tracehouse[dask]'"
+        ) from error
+    where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
+    try:
+        return Client(**where, timeout=_CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise UsageError(
+            f"cannot reach a Dask scheduler at {address}: {error}",
+            hint="give an address such as tcp://host:8786, or the path of a scheduler file",
+        ) from error
+
+
+def cluster_lost(message: str) -> TracehouseError:
+    """Return the error of a run whose cluster is gone."""
+    return TracehouseError(
+        message, code="CLUSTER_LOST", hint="what was committed stays: run it again to go on"
+    )
+
+
+def _seen_by_worker(lock: str) -> tuple[str, str | None]:
+    """Return this process's version of Tracehouse, and what stands in a file."""
+    try:
+        return __version__, Path(lock).read_text(encoding="utf-8")
+    except OSError:
+        return __version__, None
+
+
+_RUNNING = threading.Lock()
+
+
+def _one_at_a_time(run: Run, task: PartTask) -> PartOutcome:
+    """Run a task; on a worker of several threads one after another, as CPU time is a process's."""
+    with _RUNNING:
+        return run(task)

@@ -1,0 +1,74 @@
+"""Which lake a warehouse was built from: where it was, and which manifests it had."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import duckdb
+import xxhash
+
+from tracehouse import __version__
+from tracehouse.storage import layout
+from tracehouse.warehouse.connection import open_file
+
+_TABLE = "_lake"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """`place`: OUT when the warehouse was built, absolute. `manifests`: hash of their names.
+
+    Manifests never change, so that their names tell what the lake held. `version`: of Tracehouse.
+    """
+
+    place: str
+    manifests: str
+    version: str
+
+
+def origin_of(out: Path) -> Origin:
+    """Return what a warehouse would note that is built from `out` as it stands."""
+    names = "\n".join(path.name for path in layout.manifest_paths(out))
+    place = os.path.abspath(out)  # noqa: PTH100 - resolve() would follow links
+    return Origin(place, xxhash.xxh3_64_hexdigest(names.encode()), __version__)
+
+
+def note_origin(connection: duckdb.DuckDBPyConnection, out: Path) -> None:
+    """Note in a warehouse under construction what it is built from. Raises duckdb.Error."""
+    origin = origin_of(out)
+    connection.execute(f"CREATE TABLE {_TABLE} (place VARCHAR, manifests VARCHAR, version VARCHAR)")
+    connection.execute(
+        f"INSERT INTO {_TABLE} VALUES (?, ?, ?)", [origin.place, origin.manifests, origin.version]
+    )
+
+
+def noted_origin(connection: duckdb.DuckDBPyConnection) -> Origin | None:
+    """Return what a warehouse notes; None for one of a version that noted nothing."""
+    try:
+        rows = connection.execute(f"SELECT place, manifests, version FROM {_TABLE}").fetchall()
+    except duckdb.CatalogException:
+        return None
+    return Origin(*rows[0]) if rows else None
+
+
+def is_current(out: Path, warehouse: Path) -> bool:
+    """Whether the file `warehouse` was built from `out` as it stands, where it stands."""
+    if not warehouse.exists():
+        return False
+    try:
+        with open_file(warehouse, read_only=True) as connection:
+            noted = noted_origin(connection)
+    except duckdb.Error:  # damaged: it is to be built anew
+        return False
+    now = origin_of(out)
+    return noted is not None and is_at(noted, out) and noted == replace(now, place=noted.place)
+
+
+def is_at(origin: Origin, out: Path) -> bool:
+    """Whether OUT is still the folder in which the warehouse was built, by this or another path."""
+    try:
+        return Path(origin.place).samefile(out)
+    except OSError:
+        return False

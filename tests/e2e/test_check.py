@@ -1,0 +1,278 @@
+"""A lake that was damaged: the file is named, never a wrong number given, and it is repaired."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from warehouses import analyse, contents, drawn, query
+
+from tracehouse.cli.main import main
+from tracehouse.commands.check import check
+from tracehouse.commands.export import export
+from tracehouse.errors import TracehouseError, UsageError
+from tracehouse.warehouse.build import WAREHOUSE, refresh
+
+EVENTS = "lake/events/part-000001.parquet"
+COPIED = "lake/trace_timeline/part-000001.parquet"  # a table that the warehouse holds itself
+MANIFEST = "lake/manifests/part-000001.json"
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory):
+    """Return a folder of two traces, and their warehouse of two parts: a.json's is the first."""
+    folder = tmp_path_factory.mktemp("check")
+    for number, name in ((1, "a.json"), (2, "b.json")):
+        drawn(number).write(folder / "in" / name)
+        analyse(folder / "in", out=folder / "out")
+    return folder / "in", folder / "out"
+
+
+@pytest.fixture
+def out(past, tmp_path):
+    copy = shutil.copytree(past[1], tmp_path / "out")
+    refresh(copy)
+    return copy
+
+
+def run(*arguments):
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result
+
+
+def delete(path):
+    path.unlink()
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-50])
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def flip(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 0x10
+    path.write_bytes(data)
+
+
+def test_a_whole_warehouse_has_no_fault(out):
+    report = check(out)
+    assert report.faults == ()
+    files = list(out.glob("lake/*/*.parquet"))
+    assert (report.parts, report.files) == (2, len(files))
+    assert report.bytes == sum(path.stat().st_size for path in files)
+    done = run("check", out)
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "0 faults" in done.stderr
+    assert json.loads(run("check", out, "--format", "json").stdout) == []
+
+
+def test_there_must_be_a_lake(tmp_path):
+    assert run("check", tmp_path).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "harm", "fault"),
+    [
+        (EVENTS, delete, "missing"),
+        (EVENTS, truncate, "size"),
+        (EVENTS, flip, "checksum"),
+        (COPIED, flip, "checksum"),
+        (MANIFEST, truncate, "manifest"),
+        (MANIFEST, flip, "manifest"),
+    ],
+)
+def test_damage_is_named_and_only_its_part_is_read_again(past, out, path, harm, fault):
+    folder = past[0]
+    of_b = "FROM kernels SEMI JOIN (FROM traces WHERE path LIKE '%b.json') USING (trace_id)"
+    intact = query(out, of_b)
+    harm(out / path)
+    report = check(out)
+    assert [(f.where, f.fault) for f in report.faults] == [(path, fault)]
+    done = run("check", out, "--format", "csv")  # again: it only looked
+    assert done.exit_code == 1
+    assert path in done.stdout
+    assert "--repair" in done.stdout
+
+    report = check(out, repair=True)
+    assert report.forgotten == (str(folder / "a.json"),)
+    assert (report.lost, report.returned) == ((), ())
+    assert check(out).faults == ()
+    assert query(out, "FROM kernels") == intact
+    assert [p for (p,) in query(out, "SELECT path FROM files")] == [str(folder / "b.json")]
+    aside = list((out / "lake/damaged/part-000001").iterdir())
+    assert len(aside) == len(report.set_aside) > 10
+
+
+@pytest.mark.parametrize("path", [EVENTS, MANIFEST])
+def test_after_a_repair_the_next_run_ends_where_all_was(past, out, path):
+    folder, before = past[0], contents(out)
+    flip(out / path)
+    check(out, repair=True)
+    again = analyse(folder, out=out)
+    assert (again.unchanged, again.rejected) == (1, 0)
+    assert without_runs(contents(out)) == without_runs(before)
+    assert check(out).faults == ()
+
+
+def without_runs(tables):
+    return {name: rows for name, rows in tables.items() if name != "runs"}
+
+
+def test_what_cannot_be_read_again_is_told_apart(out, tmp_path):
+    gone = tmp_path / "in" / "c.json"
+    drawn(3).write(gone)
+    analyse(gone, out=out)
+    gone.unlink()
+    (out / "lake/kernels/part-000003.parquet").unlink()
+    report = check(out, repair=True)
+    assert report.forgotten == report.lost == (str(gone),)
+
+
+def test_a_lost_replacement_brings_the_earlier_reading_back(out, tmp_path):
+    file = drawn(3).write(tmp_path / "in" / "c.json")
+    analyse(file, out=out)
+    drawn(4).write(file)
+    analyse(file, out=out)
+    empty(out / "lake/manifests/part-000004.json")
+    report = check(out, repair=True)
+    assert (report.forgotten, report.returned) == ((), (str(file),))
+    assert analyse(file, out=out).unchanged == 0  # it is not the file that was read then
+    assert query(out, "SELECT count(*) FROM ops WHERE name = 'aten::op4'") == [(1,)]
+
+
+def test_files_of_a_damaged_part_whose_rows_are_elsewhere_stay(out, tmp_path):
+    # part 3 holds c.json's rows, and refers to part 2's for a copy of b.json.
+    folder = tmp_path / "in"
+    drawn(3).write(folder / "c.json")
+    copy = drawn(2).write(folder / "copy.json")
+    analyse(folder, out=out)
+    (out / "lake/ops/part-000003.parquet").unlink()
+    report = check(out, repair=True)
+    assert report.forgotten == (str(folder / "c.json"),)
+    assert (str(copy),) in query(out, "SELECT path FROM files")
+    assert analyse(folder, out=out).unchanged == 1
+    assert check(out).faults == ()
+
+
+def test_a_file_whose_trace_no_part_holds_is_read_again(out, tmp_path):
+    copy = drawn(1).write(tmp_path / "in" / "copy.json")  # refers to the rows of part 1
+    analyse(copy, out=out)
+    (out / MANIFEST).unlink()
+    assert [(f.where, f.fault) for f in check(out).faults] == [
+        (str(copy), "unheld"),
+        (WAREHOUSE, "stale"),
+    ]
+    assert str(copy) in check(out, repair=True).forgotten
+    assert analyse(copy, out=out).rejected == 0
+    assert query(out, "SELECT count(*) FROM ops WHERE name = 'aten::op1'") == [(1,)]
+
+
+@pytest.mark.parametrize(("harm", "fault"), [(delete, "missing"), (empty, "stale")])
+def test_a_damaged_database_is_built_anew(out, harm, fault):
+    before = contents(out)
+    harm(out / WAREHOUSE)
+    assert [f.where for f in check(out).faults] == [WAREHOUSE]
+    report = check(out, repair=True)
+    assert (report.forgotten, report.set_aside) == ((), ())
+    assert contents(out) == before
+    assert check(out).faults == ()
+
+
+def test_a_flipped_bit_in_the_database_is_found_and_analyze_can_go_on(past, out):
+    data = bytearray((out / WAREHOUSE).read_bytes())
+    for at in range(0, 3 * 4096, 64):  # its headers
+        data[at] ^= 0xFF
+    (out / WAREHOUSE).write_bytes(data)
+    assert [(f.where, f.fault) for f in check(out).faults] == [(WAREHOUSE, "unreadable")]
+    done = run("sql", out, "FROM traces")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "check" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert analyse(past[0], out=out).unchanged == 2
+    assert check(out).faults == ()
+
+
+# --- meeting damage in another command --------------------------------------------------------
+
+
+@pytest.mark.parametrize("harm", [delete, truncate])
+@pytest.mark.parametrize("arguments", [("sql", "FROM events"), ("show", "events")])
+def test_a_query_names_the_file(out, harm, arguments):
+    harm(out / EVENTS)
+    verb, what = arguments
+    done = run(verb, out, what)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert str(out / EVENTS) in done.stderr
+    assert f"tracehouse check {out} --repair" in done.stderr
+    assert run("sql", out, "SELECT count(*) FROM traces").exit_code == 0  # the rest can be read
+    wrong = run("sql", out, "SELECT nothing FROM traces")
+    assert wrong.exit_code == 2
+    assert "nothing" in wrong.stderr
+
+
+def test_an_export_never_writes_what_has_changed(out, tmp_path):
+    flip(out / EVENTS)
+    with pytest.raises(TracehouseError, match="its content has changed") as caught:
+        export(out, "a.json", tmp_path / "a.json")
+    assert (caught.value.code, EVENTS in str(caught.value)) == ("LAKE_DAMAGED", True)
+    assert not (tmp_path / "a.json").exists()
+
+
+@pytest.mark.parametrize(("path", "harm"), [(EVENTS, delete), (COPIED, flip), (MANIFEST, truncate)])
+def test_an_analysis_names_the_file_and_what_it_read_is_kept(out, tmp_path, path, harm):
+    harm(out / path)
+    before = query(out, "FROM traces")
+    file = drawn(3).write(tmp_path / "in" / "c.json")
+    done = run("analyze", file, "-o", out, "--workers", 1)
+    assert done.exit_code == 1
+    assert str(out / path) in done.stderr
+    assert f"tracehouse check {out} --repair" in done.stderr
+    assert query(out, "FROM traces") == before  # readers go on
+    check(out, repair=True)
+    analyse(file, out=out)
+    assert query(out, "SELECT count(*) FROM ops WHERE name = 'aten::op3'") == [(1,)]
+
+
+# --- another folder ----------------------------------------------------------------------------
+
+
+def test_a_moved_warehouse_opens_and_analyze_repoints_it(out, tmp_path):
+    folder = tmp_path / "in"
+    drawn(3).write(folder / "c.json")
+    drawn(4).write(folder / "d.json")
+    analyse(folder, out=out)
+    drawn(5).write(folder / "c.json")  # so that a part has rows that don't count
+    analyse(folder, out=out)
+    before = contents(out)
+    moved = out.rename(tmp_path / "it's [a] 'new' \"place\" *")
+    assert contents(moved) == before
+    names = "SELECT DISTINCT name FROM ops ORDER BY name"
+    assert query(moved, names) == [(f"aten::op{n}",) for n in (1, 2, 4, 5)]
+    assert [(f.where, f.fault) for f in check(moved).faults] == [(WAREHOUSE, "moved")]
+    assert analyse(folder, out=moved).unchanged == 2
+    assert check(moved).faults == ()
+    assert query(moved, names) == [(f"aten::op{n}",) for n in (1, 2, 4, 5)]
+
+
+def test_a_copy_reads_its_own_lake(out, tmp_path):
+    copy = shutil.copytree(out, tmp_path / "copy")
+    shutil.rmtree(out / "lake" / "kernels")
+    assert query(copy, "SELECT count(*) FROM kernels") == [(4,)]
+    with pytest.raises(TracehouseError, match="part-000001"):
+        query(out, "SELECT count(*) FROM kernels")
+
+
+def test_a_moved_warehouse_that_is_not_current_says_what_to_do(out, tmp_path):
+    moved = Path(shutil.move(out, tmp_path / "moved"))
+    (moved / "lake/manifests/part-000002.json").unlink()
+    with pytest.raises(UsageError) as caught:
+        query(moved, "FROM events")
+    assert "tracehouse refresh" in caught.value.hint

@@ -1,0 +1,69 @@
+"""The work done by a Dask cluster of processes: the same lake, and the same fate for killers."""
+
+from __future__ import annotations
+
+import pytest
+from killers import attempts_of, run_unless_poisoned
+from warehouses import analyse, contents, drawn, files_of, query, temporary_files
+
+from tracehouse.commands import analyze, division
+from tracehouse.errors import UsageError
+
+distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Return a running cluster of two processes, which gives a task up when it kills one."""
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True
+        ) as cluster,
+    ):
+        yield cluster
+
+
+def test_dask_gives_what_this_process_gives(
+    tmp_path, repo_root, monkeypatch, cluster, samples_alone
+):
+    monkeypatch.setattr(division, "PART_BYTES", 1)
+    here, _ = samples_alone
+    there = tmp_path / "there"
+    samples = repo_root / "data" / "samples"
+    report = analyse(samples, out=there, workers=None, dask=cluster.scheduler_address)
+    assert contents(there) == contents(here)
+    assert files_of(there) == files_of(here)
+    assert (report.record.executor, report.record.workers) == ("dask", 2)
+    assert report.record.cpu_seconds > 0
+    assert temporary_files(there) == []
+
+
+def test_a_file_that_kills_a_worker_of_the_cluster_is_rejected(tmp_path, monkeypatch, cluster):
+    monkeypatch.setattr(analyze, "run_part", run_unless_poisoned)
+    monkeypatch.setattr(division, "PART_BYTES", 1)
+    folder, out = tmp_path / "in", tmp_path / "out"
+    for number in range(2):
+        drawn(number).write(folder / f"good{number}.json")
+    poison = drawn(7).write(folder / "poison.json")
+    file = tmp_path / "scheduler.json"
+    file.write_text(f'{{"address": "{cluster.scheduler_address}"}}')
+    report = analyse(folder, out=out, workers=None, dask=str(file))
+    assert query(out, "SELECT status, count(*) FROM files GROUP BY ALL ORDER BY ALL") == [
+        ("ok", 2),
+        ("rejected", 1),
+    ]
+    assert query(out, "SELECT code FROM issues WHERE severity = 'error'") == [("WORKER_DIED",)]
+    assert attempts_of(poison)[-1] == "1 True"
+    assert report.record.worker_deaths >= 2
+    assert temporary_files(out) == []
+
+
+def test_a_cluster_that_is_not_there(tmp_path, monkeypatch):
+    monkeypatch.setattr("tracehouse.commands.executors._CONNECT_SECONDS", 0.5)
+    drawn(1).write(tmp_path / "a.json")
+    with pytest.raises(UsageError, match=r"cannot reach a Dask scheduler at tcp://127\.0\.0\.1:9"):
+        analyse(tmp_path / "a.json", out=tmp_path / "out", workers=None, dask="tcp://127.0.0.1:9")
+    with pytest.raises(UsageError, match="workers are counted by the Dask cluster"):
+        analyse(tmp_path / "a.json", out=tmp_path / "out", workers=2, dask="tcp://127.0.0.1:9")
