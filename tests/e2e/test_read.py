@@ -130,8 +130,5 @@ def test_several_traces_are_too_many(tmp_path):
 
 def test_a_table_that_does_not_exist_is_an_attribute_error(tmp_path):
     trace = tracehouse.read(drawn(1).write(tmp_path / "a.json"))
-    with pytest.raises(
-        AttributeError,
-        match="'kernel'; its tables are annotations, attention_roofline, attention_summary, checks, coverage, events",
-    ):
+    with pytest.raises(AttributeError, match="'kernel'; its tables are annotations, attention_"):
         _ = trace.kernel

@@ -106,7 +106,7 @@ def _unreadable_table(connection: duckdb.DuckDBPyConnection, relation: Relation)
 def _wrong_view(
     connection: duckdb.DuckDBPyConnection, relation: Relation, state: LakeState
 ) -> Iterator[Fault]:
-    """Look whether a view resolves, with the columns and, over the lake, the rows it should have."""
+    """Look whether a view resolves with its columns and, over the lake, the rows it should have."""
     names = ", ".join(f'"{c.name}"' for c in relation.columns)
     try:
         connection.execute(f"SELECT {names} FROM {relation.name} LIMIT 0").fetchall()
