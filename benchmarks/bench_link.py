@@ -72,16 +72,12 @@ def make_frame(events: int, seed: int = 0) -> pa.Table:
         "device": pa.array(np.zeros(len(unit), np.int64), mask=~is_kernel),
         "stream": pa.array(np.full(len(unit), 7), mask=~is_kernel),
         **{
-            n: pa.nulls(len(unit), pa.int64())
-            for n in ("sequence_number", "bytes", "graph_id", "graph_node_id")
-        },
-        **{
             n: words(np.where(is_op, unit % 500, -1), [f"[[{i},64],[64,64]]" for i in range(500)])
             for n in tables.SIGNATURE_TEXTS
         },
-        "collective_name": words(np.full(len(unit), -1), []),
     }
-    return pa.table([columns[n] for n in tables.FRAME_SCHEMA.names], schema=tables.FRAME_SCHEMA)
+    blank = {f.name: pa.nulls(len(unit), f.type) for f in tables.FRAME_SCHEMA}  # the other columns
+    return pa.table(blank | columns, schema=tables.FRAME_SCHEMA)
 
 
 def report(label: str, events: int, work: Callable[[], object]) -> None:

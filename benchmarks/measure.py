@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import bench_formulas
+import bench_query
 import duckdb
 import pyarrow as pa
 from bench_link import make_frame
@@ -258,6 +259,10 @@ def link_events(events: int, repeats: int) -> dict[str, float]:
 
 def formulas(calls: int) -> dict[str, float]:
     return bench_formulas.measured(calls)
+
+
+def query(path: str, kernels: int) -> dict[str, float]:
+    return bench_query.measured(path, kernels)
 
 
 def main() -> None:

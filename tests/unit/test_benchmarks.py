@@ -1,4 +1,4 @@
-"""The benchmarks' trace enlarger keeps a trace consistent."""
+"""The benchmarks measure what they say: traces enlarged, frames linked, archives queried."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+
+from tracehouse.analysis.link import link
+from tracehouse.findings import Findings
 
 # An op launches a kernel, with a flow between them, then a second op. From 1000.5 to 1050.5 µs.
 EVENTS = """
@@ -90,3 +93,26 @@ def test_traces_of_an_archive_differ(enlarge: ModuleType, tmp_path: Path) -> Non
 def test_a_bare_list_is_a_trace(enlarge: ModuleType, tmp_path: Path) -> None:
     enlarge.Source(f"[{EVENTS}]").write(tmp_path / "large.json", 1)
     assert exact((tmp_path / "large.json").read_text()) == exact(f"[{EVENTS}]")
+
+
+def test_the_frame_to_link_has_every_column_and_link(
+    repo_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(repo_root / "benchmarks")
+    from bench_link import make_frame
+
+    linked = link(make_frame(800), "0" * 16, findings=Findings())
+    assert linked["kernels"]["op_id"].null_count == 0
+    assert linked["kernels"].num_rows == linked["launches"].num_rows == 100
+
+
+def test_an_archive_to_query_holds_its_kernels(
+    repo_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(repo_root / "benchmarks")
+    import bench_query
+
+    path = str(repo_root / "data" / "samples" / "training.json.gz")
+    found = bench_query.measured(path, 240)  # of 24 kernels, in 8 rows of op_summary
+    assert (found["traces"], found["kernels"]) == (10, 240)
+    assert found["rows"] % 10 == 0 < found["rows"]
