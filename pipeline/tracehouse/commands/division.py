@@ -23,7 +23,7 @@ _COMPRESSED = (".gz", ".zst", ".zip")
 # A small archive makes smaller parts, so that several workers have something to do; below this
 # much text in a part, starting another worker costs more than it saves.
 _SHARES = 4
-_LEAST_BYTES = 64 << 20
+_LEAST_BYTES = 128 << 20
 
 
 def divide(files: Sequence[SourceFile], pattern: PartTask, most_text: int) -> list[PartTask]:

@@ -184,15 +184,15 @@ def test_many_tiny_files_are_committed_in_several_parts():
     assert [len(part) for part in divided([0] * 2_050)] == [512, 512, 512, 512, 2]
     # At most 256 MiB a part: 1,024 files of no size.
     assert [len(part) for part in divided([0] * 5_000)] == [1_024] * 4 + [904]
-    # And no less than 64 MiB.
-    assert [len(part) for part in divided([0] * 257)] == [256, 1]
+    # And no less than 128 MiB.
+    assert [len(part) for part in divided([0] * 513)] == [512, 1]
 
 
 def test_a_large_file_is_a_part_of_its_own():
     assert divided([10 * MB, 900 * MB, 10 * MB]) == [[10 * MB], [900 * MB], [10 * MB]]
     assert divided([], 1) == []
-    # Compressed text counts sixteenfold: 802.5 MiB in all, a quarter of which is two of 80.25.
-    assert [len(part) for part in divided([5 * MB] * 10, suffix=".json.gz")] == [2] * 5
+    # Compressed text counts sixteenfold, so that one of them counts 80.25 MiB: four pass 256 MiB.
+    assert [len(part) for part in divided([5 * MB] * 20, suffix=".json.gz")] == [3] * 6 + [2]
 
 
 def test_little_memory_makes_small_parts():
