@@ -81,7 +81,7 @@ def test_schema_runs_outside(outside, site):
 def test_analyze_runs_outside(outside, repo_root):
     sample = repo_root / "data" / "samples" / "training.json.gz"
     tracehouse = [sys.executable, "-m", "tracehouse"]
-    options = ("--workers", "1")
+    options = ("--workers", "1", "--reader", "ijson")  # the scanner takes half a minute to compile
     outside(*tracehouse, "analyze", str(sample), "-o", "out", *options)
     rows = outside(*tracehouse, "sql", "out", "SELECT status FROM traces", "--format", "csv")
     assert rows == "status\nok\n"

@@ -155,6 +155,14 @@ def test_items_that_are_no_events(made: list[object], others: list[object], rand
     assert_same(scan, read_text(text, "ijson"))
 
 
+@pytest.mark.parametrize("block", [16, 50, 64])
+def test_a_block_may_end_right_behind_the_event_list(block: int) -> None:
+    for pad in range(600):
+        text = json.dumps({"traceEvents": [{"ph": "X", "args": "", "b": "x" * pad}]}).encode()
+        if len(text) % block == 1:  # the last block is the last brace alone
+            assert_same(read_text(text, "scan", block), read_text(text, "ijson"))
+
+
 @pytest.mark.parametrize("depth", [59, 60, 61, 200])
 def test_deep_values(depth: int) -> None:
     nested = "[" * depth + "]" * depth

@@ -187,7 +187,7 @@ class _Walk:
             if match and cursor.text[self._taken : start].tobytes().find(b'"') < 0:
                 break
             # Twice as much each time: else a long string would be searched block by block.
-            wanted = 2 * (cursor.end - cursor.at)
+            wanted = max(2 * (cursor.end - cursor.at), 1)
             grown = False
             while cursor.end - cursor.at < wanted:
                 _check_size(cursor)
