@@ -1,7 +1,7 @@
 -- GPU time by phase of serving or training, steady run and kernel: kernel_summary, split by phase.
 --
 -- grain:   one row per (trace_id, phase, region_id, name, kind)
--- reads:   kernels, step_phases
+-- reads:   kernels, step_phases, _phase_steps
 -- columns:
 --   trace_id     VARCHAR  -    trace the row belongs to
 --   phase        VARCHAR  -    phase of the steps, as in steps; NULL: in no step
@@ -23,15 +23,6 @@
 --   own.
 CREATE OR REPLACE VIEW phase_kernel_summary AS
 WITH
-    phases AS (
-        SELECT
-            trace_id,
-            phase,
-            region_id,
-            count(*) AS steps
-        FROM step_phases
-        GROUP BY trace_id, phase, region_id
-    ),
     grouped AS (
         SELECT
             kernels.trace_id,
@@ -73,7 +64,7 @@ SELECT
         PARTITION BY grouped.trace_id, grouped.phase, grouped.region_id
     ), 0) AS pct
 FROM grouped
-LEFT JOIN phases
+LEFT JOIN _phase_steps AS phases
     ON phases.trace_id = grouped.trace_id
     AND phases.phase = grouped.phase
     AND phases.region_id IS NOT DISTINCT FROM grouped.region_id;

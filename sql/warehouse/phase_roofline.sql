@@ -1,7 +1,7 @@
 -- Distance from the roofline by phase of serving or training, steady run, op and inputs.
 --
 -- grain:   one row per (trace_id, phase, region_id, name, signature_id, compute_spec)
--- reads:   op_perf, signatures, step_phases
+-- reads:   op_perf, signatures, step_phases, _phase_steps
 -- columns:
 --   trace_id        VARCHAR  -           the trace
 --   phase           VARCHAR  -           phase of the steps, as in steps; NULL: in no step
@@ -35,15 +35,6 @@
 --   have a row of their own. GPU time without a recorded op is in phase_op_summary.
 CREATE OR REPLACE VIEW phase_roofline AS
 WITH
-    phases AS (
-        SELECT
-            trace_id,
-            phase,
-            region_id,
-            count(*) AS steps
-        FROM step_phases
-        GROUP BY trace_id, phase, region_id
-    ),
     counted AS (
         SELECT
             op_perf.trace_id,
@@ -128,7 +119,7 @@ FROM grouped
 LEFT JOIN signatures
     ON signatures.trace_id = grouped.trace_id
     AND signatures.signature_id = grouped.signature_id
-LEFT JOIN phases
+LEFT JOIN _phase_steps AS phases
     ON phases.trace_id = grouped.trace_id
     AND phases.phase = grouped.phase
     AND phases.region_id IS NOT DISTINCT FROM grouped.region_id;

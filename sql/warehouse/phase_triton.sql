@@ -1,7 +1,7 @@
 -- Compiled kernels by phase of serving or training and steady run: triton_kernels, summed.
 --
 -- grain:   one row per (trace_id, phase, region_id, name, signature_id, kernel_hash)
--- reads:   step_phases, triton_kernels
+-- reads:   step_phases, triton_kernels, _phase_steps
 -- columns:
 --   trace_id        VARCHAR    -           the trace
 --   phase           VARCHAR    -           phase of the steps, as in steps; NULL: in no step
@@ -31,15 +31,6 @@
 --   own.
 CREATE OR REPLACE VIEW phase_triton AS
 WITH
-    phases AS (
-        SELECT
-            trace_id,
-            phase,
-            region_id,
-            count(*) AS steps
-        FROM step_phases
-        GROUP BY trace_id, phase, region_id
-    ),
     launched AS (
         SELECT
             triton_kernels.trace_id,
@@ -119,7 +110,7 @@ SELECT
     grouped.bound,
     grouped.why
 FROM grouped
-LEFT JOIN phases
+LEFT JOIN _phase_steps AS phases
     ON phases.trace_id = grouped.trace_id
     AND phases.phase = grouped.phase
     AND phases.region_id IS NOT DISTINCT FROM grouped.region_id;
