@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -41,12 +42,20 @@ class Dictionary:
         """An Arrow array of the codes; a negative code is NULL."""
         if self._array is None or len(self._array) != len(self.words):
             self._array = pa.array(self.words, pa.string())
-        absent = codes < 0
-        indices = pa.array(codes, mask=absent) if absent.any() else pa.array(codes)
+        present = codes >= 0
+        count = int(np.count_nonzero(present))
+        if count == len(codes):
+            indices = pa.array(codes)
+        elif count == 0:
+            indices = pa.nulls(len(codes), pa.int32())
+        else:
+            indices = _with_absent(pa.int32(), np.maximum(codes, 0), present, count)
         return pa.DictionaryArray.from_arrays(indices, self._array, safe=False)
 
 
 Dictionaries = Mapping[str, Dictionary]
+Numbers = tuple[NDArray[np.int64], NDArray[np.bool_]]
+"""Values, and whether they are there."""
 
 
 def new_dictionaries() -> dict[str, Dictionary]:
@@ -63,7 +72,7 @@ class EventBatch:
     """
 
     event_id: NDArray[np.int64]
-    numbers: Mapping[str, tuple[NDArray[np.int64], NDArray[np.bool_]]]
+    numbers: Mapping[str, Numbers]
     codes: Mapping[str, NDArray[np.int32]]
     args: pa.StringArray
     extra: pa.StringArray
@@ -76,7 +85,7 @@ def text_array(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], present: NDArray[np.bool_]
 ) -> pa.StringArray:
     """An Arrow array of the texts in `data` (valid UTF-8, below 2 GiB), NULL where not present."""
-    validity = None if present.all() else pa.array(present).buffers()[1]
+    validity = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
     return pa.Array.from_buffers(
         pa.string(),
         len(present),
@@ -108,17 +117,23 @@ def batch_of_rows(
     )
 
 
-def _numbers(pair: tuple[NDArray[np.int64], NDArray[np.bool_]]) -> pa.Int64Array:
+def _numbers(pair: Numbers) -> pa.Int64Array:
     values, present = pair
-    if present.all():
+    count = int(np.count_nonzero(present))
+    if count == len(values):
         return pa.array(values)
-    if not present.any():
+    if count == 0:
         return pa.nulls(len(values), pa.int64())
-    return pa.Array.from_buffers(
-        pa.int64(),
-        len(values),
-        [pa.array(present).buffers()[1], pa.py_buffer(np.ascontiguousarray(values))],
-    )
+    return _with_absent(pa.int64(), values, present, count)
+
+
+def _with_absent(
+    type_: pa.DataType, values: NDArray[Any], present: NDArray[np.bool_], count: int
+) -> pa.Array:
+    """An Arrow array on the memory of `values`, NULL where not present; `count` are present."""
+    validity = pa.py_buffer(np.packbits(present, bitorder="little"))
+    buffers = [validity, pa.py_buffer(np.ascontiguousarray(values))]
+    return pa.Array.from_buffers(type_, len(values), buffers, null_count=len(values) - count)
 
 
 _EVENT_COLUMNS = tuple(name for name in EVENTS.names if name not in ("trace_id", "event_id"))
@@ -183,15 +198,15 @@ class FrameBuilder:
         if len(rows) == 0:
             return
         part: dict[str, NDArray[np.int64] | NDArray[np.int32] | NDArray[np.bool_]] = {
-            "event_id": batch.event_id[rows]
+            "event_id": batch.event_id.take(rows)
         }
         for name in FRAME_SCHEMA.names:
             if name in batch.codes:
-                part[name] = batch.codes[name][rows]
+                part[name] = batch.codes[name].take(rows)
             elif name in batch.numbers:
                 values, present = batch.numbers[name]
-                part[name] = values[rows]
-                part[f"has {name}"] = present[rows]
+                part[name] = values.take(rows)
+                part[f"has {name}"] = present.take(rows)
         self._parts.append(part)
 
     def table(self) -> pa.Table:
