@@ -20,7 +20,7 @@ Opener = Callable[[Findings], Iterator[bytes]]
 """Opens a stream of bytes from its start, adding what it finds odd to the findings."""
 
 BLOCK_LENGTH = 4 << 20
-_FIRST_LENGTH = 1 << 16  # of the first piece: it tells what the text is, and may be all that is read
+_FIRST_LENGTH = 1 << 16  # of the first piece, which may be all that is read: it tells what it is
 _FEED_LENGTH = 1 << 18  # of compressed bytes to a decoder at once
 _EXACT_LENGTH = 1 << 14  # of compressed bytes to the decoder that salvages a damaged stream
 
