@@ -75,10 +75,12 @@ FIRST_OR_END, COMMA_OR_END, VALUE = range(3)
 
 # A node of the trie of key sequences. FIRST, SIBLING: child list; HOT: the child met last; INNER:
 # root of the keys inside an args object; START, LENGTH: the key with its quotes; KIND, COLUMN: what
-# it fills; ODD: it makes its event odd. HOT_WORD: the word that its value was last.
-FIRST, SIBLING, HOT, INNER, PARENT, START, LENGTH, KIND, COLUMN, ODD_KEY, HOT_WORD, NODE_SIZE = (
-    range(12)
-)
+# it fills; ODD: it makes its event odd. HOT_WORD: the word that its value was last. LEAD,
+# LEAD_LENGTH: how the key stood when it was first met, from behind the comma or bracket before it
+# to its value, with all white space; of no length if that was long.
+FIRST, SIBLING, HOT, INNER, PARENT, START, LENGTH, KIND, COLUMN, ODD_KEY = range(10)
+HOT_WORD, LEAD, LEAD_LENGTH, NODE_SIZE = range(10, 14)
+_LONGEST_LEAD = PADDING - 8  # it is compared eight bytes at a time
 
 # A known key: address and length of its text (keys of LEVEL 1, inside args, in lower case: they
 # match in any), what it means and which column it fills.
@@ -134,6 +136,22 @@ def special32(typing_context: Any, address: Any) -> Any:
         backslash = builder.icmp_unsigned("==", loaded, ir.Constant(vector, [92] * 32))
         control = builder.icmp_unsigned("<", loaded, ir.Constant(vector, [32] * 32))
         return builder.bitcast(builder.or_(builder.or_(quote, backslash), control), ir.IntType(32))
+
+    return types.uint32(types.int64), build
+
+
+@intrinsic
+def not_space32(typing_context: Any, address: Any) -> Any:
+    """Bit k is set where the byte at address + k is no JSON white space."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = ir.VectorType(ir.IntType(8), 32)
+        loaded = builder.load(_pointer(builder, args[0], vector), align=1)
+        is_space = builder.icmp_unsigned("==", loaded, ir.Constant(vector, [32] * 32))
+        for space in (10, 13, 9):
+            same = builder.icmp_unsigned("==", loaded, ir.Constant(vector, [space] * 32))
+            is_space = builder.or_(is_space, same)
+        return builder.bitcast(builder.not_(is_space), ir.IntType(32))
 
     return types.uint32(types.int64), build
 
@@ -246,11 +264,13 @@ def _same(a: int, b: int, length: int) -> bool:
 @njit(cache=True, nogil=True)
 def _skip_space(at: int) -> int:
     """The first position from `at` on that is no JSON white space."""
-    c = byte_at(at)
-    while c == 32 or c == 10 or c == 13 or c == 9:
-        at += 1
-        c = byte_at(at)
-    return at
+    if byte_at(at) > 32:
+        return at
+    while True:
+        mask = not_space32(at)
+        if mask != 0:
+            return at + first_bit(mask)
+        at += 32
 
 
 @njit(cache=True, nogil=True)
@@ -406,7 +426,7 @@ def _container(state: int, at: int, out: int) -> tuple[int, int, bool]:
     while True:
         c = byte_at(at)
         if c == 32 or c == 10 or c == 13 or c == 9:
-            at += 1
+            at = _skip_space(at)
             continue
         in_object = depth > 0 and (stack & 1) == 1
         if want == 4:
@@ -487,10 +507,10 @@ def _container(state: int, at: int, out: int) -> tuple[int, int, bool]:
 
 
 @njit(cache=True, nogil=True)
-def _shapes(at: int, out: int) -> tuple[int, int]:
-    """Walk an array of nothing but plain integers, nested at will, from its `[`.
+def _plain_list(at: int, out: int) -> tuple[int, int]:
+    """Walk an array of nothing but plain integers and plain texts, nested at will, from its `[`.
 
-    Most arrays in args are such.
+    Most arrays in args are such: shapes, types, values as text.
     Returns the position behind it and the address behind what was written; 0 if it holds anything
     else or is invalid, which `_container` will tell.
     """
@@ -499,7 +519,38 @@ def _shapes(at: int, out: int) -> tuple[int, int]:
     end_next = False
     while True:
         c = byte_at(at)
-        if 48 <= c <= 57 and value_next and depth > 0:
+        if c <= 32:
+            at = _skip_space(at)
+            c = byte_at(at)
+        if c == 44 and not value_next:
+            value_next = True
+            end_next = False
+        elif c == 91 and value_next and depth < MOST_DEPTH:
+            depth += 1
+            end_next = True
+        elif c == 93 and (end_next or not value_next):
+            depth -= 1
+            value_next = False
+            end_next = False
+            if depth == 0:
+                put_byte(out, c)
+                return at + 1, out + 1
+        elif value_next and depth > 0 and c == 34:
+            start = at
+            at += 1
+            mask = special32(at)
+            while mask == 0:
+                at += 32
+                mask = special32(at)
+            at += first_bit(mask)
+            if byte_at(at) != 34:
+                return 0, out
+            at += 1
+            _copy(out, start, at - start)
+            out += at - start
+            value_next = end_next = False
+            continue
+        elif value_next and depth > 0 and 48 <= c <= 57:
             if c == 48 and 48 <= byte_at(at + 1) <= 57:
                 return 0, out
             while 48 <= c <= 57:
@@ -507,30 +558,13 @@ def _shapes(at: int, out: int) -> tuple[int, int]:
                 out += 1
                 at += 1
                 c = byte_at(at)
-            value_next = False
-        if c == 44 and not value_next:
-            value_next = True
-            end_next = False
-            at += 1
-            if byte_at(at) == 32:
-                at += 1
-        elif c == 91 and value_next and depth < MOST_DEPTH:
-            depth += 1
-            end_next = True
-            at += 1
-        elif c == 93 and (end_next or not value_next):
-            put_byte(out, c)
-            out += 1
-            at += 1
-            depth -= 1
-            if depth == 0:
-                return at, out
-            value_next = False
+            value_next = end_next = False
             continue
         else:
             return 0, out
         put_byte(out, c)
         out += 1
+        at += 1
 
 
 @njit(cache=True, nogil=True)
@@ -552,7 +586,7 @@ def _value(state: int, at: int, out: int) -> tuple[int, int, bool]:
         odd = (oddness & ODD_TEXT) != 0
     elif c == 91 or c == 123:
         if c == 91:
-            end, behind = _shapes(at, out)
+            end, behind = _plain_list(at, out)
             if end != 0:
                 return end, behind, odd
         return _container(state, at, out)
@@ -662,13 +696,14 @@ def _new_node(state: int, parent: int) -> int:
 def _new_key(state: int, at: int, length: int, escapes: int, parent: int, level: int) -> int:
     """Enter the key at `at` (with quotes) below `parent`; 0 if the trie is full."""
     used = get(state, KEY_TEXT_USED)
-    if used + length + PADDING > get(state, KEY_TEXT_END):
+    if used + length + 2 * PADDING > get(state, KEY_TEXT_END):
         return 0
     node = _new_node(state, parent)
     if node == 0:
         return 0
     _copy(used, at, length)
-    put(state, KEY_TEXT_USED, used + length)
+    put_byte(used + length, 58)  # so that key and colon are written at once
+    put(state, KEY_TEXT_USED, used + length + 1)
     put(node, START, used)
     put(node, LENGTH, length)
     put(node, SIBLING, get(parent, FIRST))
@@ -738,6 +773,29 @@ def _colon(state: int, at: int) -> int:
 
 
 @njit(cache=True, nogil=True)
+def _as_before(at: int, parent: int) -> int:
+    """The key met last below `parent` if it stands at `at` as it did when it was new; else 0."""
+    node = get(parent, HOT)
+    if node == 0:
+        return 0
+    length = get(node, LEAD_LENGTH)
+    return node if length != 0 and _same(at, get(node, LEAD), length) else 0
+
+
+@njit(cache=True, nogil=True)
+def _keep_lead(state: int, node: int, start: int, at: int) -> None:
+    """Keep what stands from behind a comma to the value of the key `node`, if there is room."""
+    used = get(state, KEY_TEXT_USED)
+    length = at - start
+    if length > _LONGEST_LEAD or used + length + PADDING > get(state, KEY_TEXT_END):
+        return
+    _copy(used, start, length)
+    put(state, KEY_TEXT_USED, used + length)
+    put(node, LEAD, used)
+    put(node, LEAD_LENGTH, length)
+
+
+@njit(cache=True, nogil=True)
 def _args(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
     """Walk an args object from its `{`: position behind it (0 invalid, -1 a table is full), odd."""
     out = start_out = get(state, ARGS_USED)
@@ -752,11 +810,7 @@ def _args(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
         put(node, INNER, here)
     put_byte(out, 123)
     out += 1
-    at = _skip_space(at + 1)
-    if byte_at(at) == 125:
-        put_byte(out, 125)
-        put(state, ARGS_USED, out + 1)
-        return at + 1, odd
+    at += 1
     while True:
         keys += 1
         if keys > MOST_KEYS:
@@ -764,18 +818,31 @@ def _args(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
             if at != 0:
                 put(state, ARGS_USED, out)
             return at, True
-        here = _key(state, at, here, 1)
-        if here <= 0:
-            return here, odd
-        length = get(here, LENGTH)
+        known = _as_before(at, here)
+        if known != 0:
+            here = known
+            at += get(here, LEAD_LENGTH)
+            if byte_at(at) <= 32:
+                at = _skip_space(at)
+        else:
+            lead = at
+            at = _skip_space(at)
+            if keys == 1 and byte_at(at) == 125:
+                put_byte(out, 125)
+                put(state, ARGS_USED, out + 1)
+                return at + 1, odd
+            here = _key(state, at, here, 1)
+            if here <= 0:
+                return here, odd
+            at = _colon(state, at + get(here, LENGTH))
+            if at == 0:
+                return 0, odd
+            if get(here, LEAD_LENGTH) == 0:
+                _keep_lead(state, here, lead, at)
+        length = get(here, LENGTH) + 1
         odd = odd or get(here, ODD_KEY) != 0
-        _copy(out, at, length)
+        _copy(out, get(here, START), length)
         out += length
-        at = _colon(state, at + length)
-        if at == 0:
-            return 0, odd
-        put_byte(out, 58)
-        out += 1
         value_at = out
         kind = get(here, KIND)
         c = byte_at(at)
@@ -822,13 +889,11 @@ def _args(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
         if c != 44:
             put(state, FAILED_AT, at - 1)
             return 0, odd
-        if byte_at(at) != 34:
-            at = _skip_space(at)
 
 
 @njit(cache=True, nogil=True)
-def _to_extra(state: int, key_at: int, key_length: int, at: int, record: int) -> tuple[int, bool]:
-    """Write a key and its value to the record's extra.
+def _to_extra(state: int, node: int, at: int, record: int) -> tuple[int, bool]:
+    """Write the key `node` and its value to the record's extra.
 
     Position behind the value (0: invalid), odd.
     """
@@ -840,10 +905,9 @@ def _to_extra(state: int, key_at: int, key_length: int, at: int, record: int) ->
         put_byte(out, 123)
         out += 1
         put(record, HAS, has | (1 << EXTRA_BIT))
-    _copy(out, key_at, key_length)
-    out += key_length
-    put_byte(out, 58)
-    end, out, odd = _value(state, at, out + 1)
+    length = get(node, LENGTH) + 1
+    _copy(out, get(node, START), length)
+    end, out, odd = _value(state, at, out + length)
     put_byte(out, 125)
     put(state, EXTRA_USED, out + 1)
     return end, odd
@@ -881,7 +945,7 @@ def _hot_word(start: int, is_text: bool, node: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _top_word(state: int, at: int, key_at: int, node: int, record: int) -> tuple[int, bool]:
+def _top_word(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
     """Read a word or, for a pid or tid, an integer.
 
     Position behind it (0 invalid, -1 a table is full), odd.
@@ -908,14 +972,14 @@ def _top_word(state: int, at: int, key_at: int, node: int, record: int) -> tuple
         if not odd:
             put(node, HOT_WORD, entry)
     if is_text and (get(state, IDS) >> column) & 1 != 0 and _is_integer(start, end):
-        _to_extra(state, key_at, get(node, LENGTH), at, record)
+        _to_extra(state, node, at, record)
     put(record, CODES + column * CAPACITY, get(entry, WORD_CODE))
     put(record, HAS, get(record, HAS) | (1 << (WORD_BIT + column)))
     return end + 1 if is_text else end, odd
 
 
 @njit(cache=True, nogil=True)
-def _top_number(state: int, at: int, key_at: int, node: int, record: int) -> tuple[int, bool]:
+def _top_number(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
     """Read a time or a flow id: position behind it (0 invalid), odd."""
     end, value, rounding, oddness = _number(state, at)
     if end == 0:
@@ -928,7 +992,7 @@ def _top_number(state: int, at: int, key_at: int, node: int, record: int) -> tup
         odd = odd or value > _MOST_WHOLE_US or value < -_MOST_WHOLE_US
         value *= 1000
     elif rounding == ROUNDED:
-        _to_extra(state, key_at, get(node, LENGTH), at, record)
+        _to_extra(state, node, at, record)
     if column == DURATION and value < 0:
         odd = True
     put(record, NUMBERS + column * CAPACITY, value)
@@ -946,9 +1010,7 @@ def _event(state: int, at: int, record: int) -> tuple[int, bool]:
     keys = 0
     start = at
     args_used = get(state, ARGS_USED)
-    at = _skip_space(at + 1)
-    if byte_at(at) == 125:
-        return at + 1, odd
+    at += 1
     here = get(state, NODES)
     while True:
         keys += 1
@@ -956,24 +1018,35 @@ def _event(state: int, at: int, record: int) -> tuple[int, bool]:
             put(state, ARGS_USED, args_used)
             at, _, _ = _container(state, start, args_used)
             return at, True
-        key_at = at
-        here = _key(state, at, here, 0)
-        if here <= 0:
-            return here, odd
-        length = get(here, LENGTH)
+        known = _as_before(at, here)
+        if known != 0:
+            here = known
+            at += get(here, LEAD_LENGTH)
+            if byte_at(at) <= 32:
+                at = _skip_space(at)
+        else:
+            lead = at
+            at = _skip_space(at)
+            if keys == 1 and byte_at(at) == 125:
+                return at + 1, odd
+            here = _key(state, at, here, 0)
+            if here <= 0:
+                return here, odd
+            at = _colon(state, at + get(here, LENGTH))
+            if at == 0:
+                return 0, odd
+            if get(here, LEAD_LENGTH) == 0:
+                _keep_lead(state, here, lead, at)
         odd = odd or get(here, ODD_KEY) != 0
-        at = _colon(state, at + length)
-        if at == 0:
-            return 0, odd
         kind = get(here, KIND)
         c = byte_at(at)
         digit = c == 45 or 48 <= c <= 57
         if kind == WORD and (
             c == 34 or (digit and (get(state, IDS) >> get(here, COLUMN)) & 1 != 0)
         ):
-            at, unusual = _top_word(state, at, key_at, here, record)
+            at, unusual = _top_word(state, at, here, record)
         elif (kind == TIME or kind == ID) and digit:
-            at, unusual = _top_number(state, at, key_at, here, record)
+            at, unusual = _top_number(state, at, here, record)
         elif kind == ARGS:
             put(record, HAS, get(record, HAS) | (1 << ARGS_BIT))
             if c == 123:
@@ -983,7 +1056,7 @@ def _event(state: int, at: int, record: int) -> tuple[int, bool]:
                 put(state, ARGS_USED, out)
         else:
             # A key without a column, or a value that its column cannot hold.
-            at, unusual = _to_extra(state, key_at, length, at, record)
+            at, unusual = _to_extra(state, here, at, record)
             unusual = unusual or kind != UNKNOWN
         if at <= 0:
             return at, odd
@@ -998,8 +1071,6 @@ def _event(state: int, at: int, record: int) -> tuple[int, bool]:
         if c != 44:
             put(state, FAILED_AT, at - 1)
             return 0, odd
-        if byte_at(at) != 34:
-            at = _skip_space(at)
 
 
 @njit(cache=True, nogil=True)
