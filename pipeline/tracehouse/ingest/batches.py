@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from tracehouse.ingest.fields import NUMBER_COLUMNS, WORD_COLUMNS, Row
+from tracehouse.schema.nullable import coded, nullable
 from tracehouse.schema.tables import EVENTS, FRAME_SCHEMA, FRAME_TEXTS, WORD
 from tracehouse.vocab import canonical_category
 
@@ -42,15 +42,7 @@ class Dictionary:
         """An Arrow array of the codes; a negative code is NULL."""
         if self._array is None or len(self._array) != len(self.words):
             self._array = pa.array(self.words, pa.string())
-        present = codes >= 0
-        count = int(np.count_nonzero(present))
-        if count == len(codes):
-            indices = pa.array(codes)
-        elif count == 0:
-            indices = pa.nulls(len(codes), pa.int32())
-        else:
-            indices = _with_absent(pa.int32(), np.maximum(codes, 0), present, count)
-        return pa.DictionaryArray.from_arrays(indices, self._array, safe=False)
+        return coded(codes, self._array)
 
 
 Dictionaries = Mapping[str, Dictionary]
@@ -117,25 +109,6 @@ def batch_of_rows(
     )
 
 
-def _numbers(pair: Numbers) -> pa.Int64Array:
-    values, present = pair
-    count = int(np.count_nonzero(present))
-    if count == len(values):
-        return pa.array(values)
-    if count == 0:
-        return pa.nulls(len(values), pa.int64())
-    return _with_absent(pa.int64(), values, present, count)
-
-
-def _with_absent(
-    type_: pa.DataType, values: NDArray[Any], present: NDArray[np.bool_], count: int
-) -> pa.Array:
-    """An Arrow array on the memory of `values`, NULL where not present; `count` are present."""
-    validity = pa.py_buffer(np.packbits(present, bitorder="little"))
-    buffers = [validity, pa.py_buffer(np.ascontiguousarray(values))]
-    return pa.Array.from_buffers(type_, len(values), buffers, null_count=len(values) - count)
-
-
 _EVENT_COLUMNS = tuple(name for name in EVENTS.names if name not in ("trace_id", "event_id"))
 
 
@@ -154,7 +127,7 @@ def event_table(
         ]
         for name in _EVENT_COLUMNS:
             if name in batch.numbers:
-                columns.append(_numbers(batch.numbers[name]))
+                columns.append(nullable(pa.int64(), *batch.numbers[name]))
             elif name in batch.codes:
                 columns.append(dictionaries[name].encoded(batch.codes[name]))
             else:
@@ -225,8 +198,10 @@ class FrameBuilder:
             else:
                 present = np.concatenate([part.pop(f"has {name}") for part in parts])
                 columns.append(
-                    _numbers(
-                        (joined.astype(np.int64, copy=False), present.astype(np.bool_, copy=False))
+                    nullable(
+                        pa.int64(),
+                        joined.astype(np.int64, copy=False),
+                        present.astype(np.bool_, copy=False),
                     )
                 )
         return pa.Table.from_arrays(columns, schema=FRAME_SCHEMA)
