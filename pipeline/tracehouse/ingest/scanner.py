@@ -25,8 +25,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from tracehouse.compiled import njit
 
 PADDING = 64
 
@@ -237,7 +239,7 @@ def put(typing_context: Any, table: Any, slot: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), build
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _copy(to: int, source: int, length: int) -> None:
     """Copy `length` bytes, and up to 15 more that the next copy overwrites."""
     done = 0
@@ -246,7 +248,7 @@ def _copy(to: int, source: int, length: int) -> None:
         done += 16
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _same(a: int, b: int, length: int) -> bool:
     """Whether two texts of one length are equal."""
     done = 0
@@ -261,7 +263,7 @@ def _same(a: int, b: int, length: int) -> bool:
     return ((eight_at(a + done) ^ eight_at(b + done)) << unwanted) == np.uint64(0)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _skip_space(at: int) -> int:
     """The first position from `at` on that is no JSON white space."""
     if byte_at(at) > 32:
@@ -273,7 +275,7 @@ def _skip_space(at: int) -> int:
         at += 32
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _string(state: int, at: int) -> tuple[int, int]:
     """Walk a string from behind its opening quote.
 
@@ -313,7 +315,7 @@ def _string(state: int, at: int) -> tuple[int, int]:
             return 0, seen
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _number(state: int, at: int) -> tuple[int, int, int, int]:
     """Read a number.
 
@@ -389,7 +391,7 @@ def _number(state: int, at: int) -> tuple[int, int, int, int]:
     return at, (-value if negative else value), rounding, odd
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _literal(state: int, at: int) -> int:
     """Walk `true`, `false` or `null`; returns the position behind it, 0 if invalid."""
     c = byte_at(at)
@@ -412,7 +414,7 @@ def _literal(state: int, at: int) -> int:
     return at + length
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _container(state: int, at: int, out: int) -> tuple[int, int, bool]:
     """Walk an array or object of depth up to MOST_DEPTH and write it compactly to `out`.
 
@@ -506,7 +508,7 @@ def _container(state: int, at: int, out: int) -> tuple[int, int, bool]:
         want = 4
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _plain_list(at: int, out: int) -> tuple[int, int]:
     """Walk an array of nothing but plain integers and plain texts, nested at will, from its `[`.
 
@@ -567,7 +569,7 @@ def _plain_list(at: int, out: int) -> tuple[int, int]:
         at += 1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _value(state: int, at: int, out: int) -> tuple[int, int, bool]:
     """Walk any value and write it compactly to `out`.
 
@@ -598,7 +600,7 @@ def _value(state: int, at: int, out: int) -> tuple[int, int, bool]:
     return end, out + end - at, odd
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _hash(at: int, length: int, column: int) -> int:
     """A 64-bit hash of the bytes."""
     prime = np.uint64(0x9E3779B97F4A7C15)
@@ -619,7 +621,7 @@ def _hash(at: int, length: int, column: int) -> int:
     return np.int64(h ^ (h >> shift))  # type: ignore[return-value]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _word(state: int, at: int, length: int, column: int) -> int:
     """The entry of a word in its column, made if it is new; 0 if a table must grow first."""
     h = _hash(at, length, column)
@@ -657,7 +659,7 @@ def _word(state: int, at: int, length: int, column: int) -> int:
     return entry
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _meaning(state: int, at: int, length: int, level: int) -> int:
     """The known key that the key at `at` (without quotes) is; 0 if it has no meaning."""
     known = get(state, KNOWN)
@@ -678,7 +680,7 @@ def _meaning(state: int, at: int, length: int, level: int) -> int:
     return 0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _new_node(state: int, parent: int) -> int:
     """A node without key or children; 0 if the trie is full."""
     count = get(state, NODE_COUNT)
@@ -692,7 +694,7 @@ def _new_node(state: int, parent: int) -> int:
     return node
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _new_key(state: int, at: int, length: int, escapes: int, parent: int, level: int) -> int:
     """Enter the key at `at` (with quotes) below `parent`; 0 if the trie is full."""
     used = get(state, KEY_TEXT_USED)
@@ -722,7 +724,7 @@ def _new_key(state: int, at: int, length: int, escapes: int, parent: int, level:
     return node
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _other_key(state: int, at: int, parent: int, level: int) -> int:
     """Match a key that is not the one met last below `parent`.
 
@@ -748,7 +750,7 @@ def _other_key(state: int, at: int, parent: int, level: int) -> int:
     return node
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _key(state: int, at: int, parent: int, level: int) -> int:
     """Match the key at `at` below `parent`.
 
@@ -760,7 +762,7 @@ def _key(state: int, at: int, parent: int, level: int) -> int:
     return _other_key(state, at, parent, level)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _colon(state: int, at: int) -> int:
     """Walk the colon behind a key and the space around it: position of the value, 0 if invalid."""
     if byte_at(at) != 58:
@@ -772,7 +774,7 @@ def _colon(state: int, at: int) -> int:
     return _skip_space(at) if byte_at(at) <= 32 else at
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _as_before(at: int, parent: int) -> int:
     """The key met last below `parent` if it stands at `at` as it did when it was new; else 0."""
     node = get(parent, HOT)
@@ -782,7 +784,7 @@ def _as_before(at: int, parent: int) -> int:
     return node if length != 0 and _same(at, get(node, LEAD), length) else 0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _keep_lead(state: int, node: int, start: int, at: int) -> None:
     """Keep what stands from behind a comma to the value of the key `node`, if there is room."""
     used = get(state, KEY_TEXT_USED)
@@ -795,7 +797,7 @@ def _keep_lead(state: int, node: int, start: int, at: int) -> None:
     put(node, LEAD_LENGTH, length)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _args(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
     """Walk an args object from its `{`: position behind it (0 invalid, -1 a table is full), odd."""
     out = start_out = get(state, ARGS_USED)
@@ -891,7 +893,7 @@ def _args(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
             return 0, odd
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _to_extra(state: int, node: int, at: int, record: int) -> tuple[int, bool]:
     """Write the key `node` and its value to the record's extra.
 
@@ -913,7 +915,7 @@ def _to_extra(state: int, node: int, at: int, record: int) -> tuple[int, bool]:
     return end, odd
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _is_integer(at: int, end: int) -> bool:
     """Whether the text from `at` to `end` is an integer as JSON writes it."""
     if at < end and byte_at(at) == 45:
@@ -928,7 +930,7 @@ def _is_integer(at: int, end: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _hot_word(start: int, is_text: bool, node: int) -> int:
     """Where the value at `start` (behind its quote) ends if it is the word met last at `node`.
 
@@ -944,7 +946,7 @@ def _hot_word(start: int, is_text: bool, node: int) -> int:
     return end if c == 44 or c == 125 or c == 10 or c == 32 else 0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _top_word(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
     """Read a word or, for a pid or tid, an integer.
 
@@ -978,7 +980,7 @@ def _top_word(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
     return end + 1 if is_text else end, odd
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _top_number(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
     """Read a time or a flow id: position behind it (0 invalid), odd."""
     end, value, rounding, oddness = _number(state, at)
@@ -1000,7 +1002,7 @@ def _top_number(state: int, at: int, node: int, record: int) -> tuple[int, bool]
     return end, odd
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _event(state: int, at: int, record: int) -> tuple[int, bool]:
     """Walk an event from its `{` into `record`.
 
@@ -1073,7 +1075,7 @@ def _event(state: int, at: int, record: int) -> tuple[int, bool]:
             return 0, odd
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _item(state: int, at: int, record: int) -> int:
     """Walk an item of the list into `record`.
 
@@ -1106,7 +1108,7 @@ def _item(state: int, at: int, record: int) -> int:
     return behind
 
 
-@njit(cache=True, nogil=True)
+@njit
 def scan(state: int) -> int:
     """Read events of an event list from POSITION on into the records, from record ROWS on.
 
@@ -1149,7 +1151,7 @@ def scan(state: int) -> int:
         put(state, EXPECT, COMMA_OR_END)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def place_words(state: int) -> None:
     """Enter every word into the empty hash table, after it has grown. Cost: O(words)."""
     slots = get(state, SLOTS)
@@ -1163,7 +1165,7 @@ def place_words(state: int) -> None:
         entry += 8 * ENTRY_SIZE
 
 
-@njit(cache=True, nogil=True)
+@njit
 def whole_items(text: Any, at: int, end: int) -> tuple[int, bool, int]:
     """Find the end of the last whole item of a list, looking at nothing but strings and brackets.
 
@@ -1200,7 +1202,7 @@ def whole_items(text: Any, at: int, end: int) -> tuple[int, bool, int]:
     return last, False, deepest
 
 
-@njit(cache=True, nogil=True)
+@njit
 def item_end(text: Any, at: int, end: int) -> tuple[int, int]:
     """Find the end of the item at `at`, looking at nothing but strings and brackets.
 
@@ -1231,7 +1233,7 @@ def item_end(text: Any, at: int, end: int) -> tuple[int, int]:
     return 0, deepest
 
 
-@njit(cache=True, nogil=True)
+@njit
 def skip_blank(text: Any, at: int) -> int:
     """The first position from `at` on that is no white space. Needs: there is one."""
     while text[at] == 32 or text[at] == 10 or text[at] == 13 or text[at] == 9:
@@ -1239,7 +1241,7 @@ def skip_blank(text: Any, at: int) -> int:
     return at
 
 
-@njit(cache=True, nogil=True)
+@njit
 def find_list(text: Any, at: int, end: int, key: Any) -> int:
     """Find the array that stands under a key of the object at `at`, at depth 1.
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from tracehouse.compiled import njit
 
 
-@njit(cache=True, nogil=True)
+@njit
 def take_numbers(
     records: Any, rows: int, first: int, columns: Any, values: Any, present: Any
 ) -> None:
@@ -33,7 +33,7 @@ def take_numbers(
             values[k, row] = found[row] & -there
 
 
-@njit(cache=True, nogil=True)
+@njit
 def take_codes(
     records: Any, rows: int, first: int, first_bit: int, columns: Any, codes: Any
 ) -> None:
