@@ -19,7 +19,7 @@ from tracehouse.commands import division, memory, run_record
 from tracehouse.commands.captures import forget_captures
 from tracehouse.commands.executors import DaskCluster, Pool, ThisProcess, Workers
 from tracehouse.commands.part import PartOutcome, PartTask, TraceResult, run_part, settings_noted
-from tracehouse.commands.schedule import KILLER, Schedule
+from tracehouse.commands.schedule import KILLER, STARVED, Schedule
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.ingest.capture_folders import Divided, divide, with_captures
 from tracehouse.ingest.discover import Discovery, SourceFile, discover
@@ -154,7 +154,7 @@ def analyze(
             run.work(workers, dask, apart=held.died is not None)
             run.publish()
             return run.report(started)
-        except (TracehouseError, OSError, duckdb.Error) as error:
+        except (TracehouseError, OSError, duckdb.Error, MemoryError) as error:
             code = 2 if isinstance(error, UsageError) else 1
             run_record.failed(out, record, error, code)
             raise
@@ -247,7 +247,10 @@ class _Run:
         before = time.process_time()
         self.after = _compacted(self.out, load_state(self.out))
         if not is_current(self.out, self.out / WAREHOUSE):
-            build(self.out, self.after)
+            try:
+                build(self.out, self.after)
+            except duckdb.OutOfMemoryException as error:
+                raise MemoryError(str(error)) from error
         self.publish_seconds += time.process_time() - before
         self.peak_bytes = max(self.peak_bytes, memory.peak())
 
@@ -367,7 +370,7 @@ def _refused(captures: Sequence[FileEntry]) -> list[TraceResult]:
 
 def _has_killed(entry: FileEntry | None) -> bool:
     """Whether the last run that saw a file gave it up because its process died of it."""
-    return entry is not None and entry.reason == KILLER
+    return entry is not None and entry.reason in (KILLER, STARVED)
 
 
 def _without_lake(files: Sequence[SourceFile], out: Path) -> list[SourceFile]:
@@ -429,10 +432,13 @@ def _workers(
 ) -> Workers:
     """Choose what runs the tasks: as many processes as there are cores, tasks and memory for.
 
-    `apart`: not this process, in which one that kills its process would end the run.
+    `apart`: not this process, in which one that kills its process would end the run; nor, unless
+    one was asked for, where a part may need more than half of the memory.
     """
     if dask is not None:
         return DaskCluster(dask, tasks[0].out) if tasks else ThisProcess()
+    is_large = any(memory.need(task.text_bytes) > limit // 2 for task in tasks)
+    apart = apart or (asked is None and is_large)
     by_memory = max(limit // memory.need(division.PART_BYTES), 1)
     count = min(asked or min(memory.cores(), by_memory), len(tasks))
     if count > 1 or (apart and tasks):

@@ -62,9 +62,12 @@ class ThisProcess:
     count = 1
 
     def submit(self, run: Run, task: PartTask) -> Future[PartOutcome]:
-        """Run a task to its end; its error is raised here."""
+        """Run a task to its end; its error is raised here, unless memory was all it wanted."""
         future: Future[PartOutcome] = Future()
-        future.set_result(run(task))
+        try:
+            future.set_result(run(task))
+        except MemoryError as error:
+            future.set_exception(error.with_traceback(None))  # which holds what was in memory
         return future
 
     def has_died(self, error: BaseException) -> bool:
@@ -127,10 +130,13 @@ class Pool:
         return process
 
     def _take_back(self) -> None:
-        """Take note of processes that have done their task, and let go of those that died."""
+        """Take note of processes that have done their task, and let go of those that died.
+
+        Also of one that wanted memory: what it still holds goes with it.
+        """
         for future in [future for future in self._busy if future.done()]:
             process = self._busy.pop(future)
-            if isinstance(future.exception(), BrokenProcessPool):
+            if isinstance(future.exception(), BrokenProcessPool | MemoryError):
                 process.shutdown()
             else:
                 self._idle.append(process)
@@ -190,7 +196,6 @@ class DaskCluster:
             from distributed import KilledWorker
 
             self._killed = KilledWorker
-            self._lonely_since: float | None = None
             self._await_workers(address)
             self._check_workers(out)
             self._executor = self._client.get_executor(pure=False, retries=0)
@@ -201,20 +206,38 @@ class DaskCluster:
     @property
     def count(self) -> int:
         """Processes of the cluster now; it may grow and shrink."""
-        return max(len(self._client.nthreads()), 1)
+        return max(len(self._threads()), 1)
+
+    def _threads(self) -> dict[str, int]:
+        """Ask the scheduler for the threads of each worker; CLUSTER_LOST if it does not answer."""
+        try:
+            threads: dict[str, int] = self._client.nthreads(callback_timeout=_PATIENCE_SECONDS)
+        except (OSError, RuntimeError) as error:  # of the connection; RuntimeError: closed here
+            raise cluster_lost("the scheduler of the Dask cluster does not answer") from error
+        return threads
 
     def submit(self, run: Run, task: PartTask) -> Future[PartOutcome]:
         """Start a task on some worker."""
-        return self._executor.submit(_one_at_a_time, run, task)
+        try:
+            return self._executor.submit(_one_at_a_time, run, task)
+        except Exception as error:
+            if self._client.status == "running":
+                raise
+            raise cluster_lost("the scheduler of the Dask cluster is gone") from error
 
     def has_died(self, error: BaseException) -> bool:
         """Whether the workers on which Dask tried a task died."""
         return isinstance(error, self._killed)
 
     def check(self) -> None:
-        """Raise TracehouseError CLUSTER_LOST if the scheduler or all of its workers are gone."""
+        """Raise TracehouseError CLUSTER_LOST if the scheduler or all of its workers are gone.
+
+        A worker that is paused for want of memory counts as long as it has a task.
+        """
         if self._client.status != "running":
             raise cluster_lost("the scheduler of the Dask cluster is gone")
+        if self._threads() and any(self._client.processing().values()):
+            return
         try:
             self._client.wait_for_workers(1, timeout=_PATIENCE_SECONDS)
         except TimeoutError as error:
@@ -226,7 +249,8 @@ class DaskCluster:
 
     def close(self) -> None:
         """Leave the cluster; tasks that have not ended are cancelled."""
-        self._executor.shutdown(wait=False)
+        if self._client.status == "running":
+            self._executor.shutdown(wait=False)
         self._client.close()
 
     def _await_workers(self, address: str) -> None:

@@ -110,7 +110,8 @@ class Warehouse:
 
         Raises:
             duckdb.Error: the query is wrong, in DuckDB's own words.
-            TracehouseError: LAKE_DAMAGED names a file of the lake that is gone or has changed.
+            TracehouseError: LAKE_DAMAGED names a file of the lake that is gone or has changed;
+                OUT_OF_MEMORY.
             UsageError: a file cannot be read for another reason.
         """
         return Rows(self.arrow(query, parameters))
@@ -139,6 +140,12 @@ class Warehouse:
 
     def _told(self, query: str, error: duckdb.Error) -> Exception:
         """Return what a failed query raises: the error itself, or one that says what to do."""
+        if isinstance(error, duckdb.OutOfMemoryException):
+            return TracehouseError(
+                f"there is not enough memory for this query: {str(error).strip().splitlines()[0]}",
+                code="OUT_OF_MEMORY",
+                hint="ask for fewer rows or traces, or where there is more memory",
+            )
         if (found := lake_error(self._out, query, error)) is not None:
             return found
         if not isinstance(error, duckdb.IOException):
