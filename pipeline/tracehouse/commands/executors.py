@@ -5,6 +5,7 @@ All of them run the same function on the same tasks, so that the results are the
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import threading
@@ -192,6 +193,10 @@ class DaskCluster:
 
     def __init__(self, address: str, out: Path) -> None:
         self._client = _connected(address)
+        # What it says of a scheduler that is gone, this says in a line; a log of JSON stays one.
+        self._log = logging.getLogger("distributed.client")
+        self._log_level = self._log.level
+        self._log.setLevel(logging.CRITICAL)
         try:
             from distributed import KilledWorker
 
@@ -200,7 +205,7 @@ class DaskCluster:
             self._check_workers(out)
             self._executor = self._client.get_executor(pure=False, retries=0)
         except BaseException:
-            self._client.close()
+            self._leave()
             raise
 
     @property
@@ -251,7 +256,11 @@ class DaskCluster:
         """Leave the cluster; tasks that have not ended are cancelled."""
         if self._client.status == "running":
             self._executor.shutdown(wait=False)
+        self._leave()
+
+    def _leave(self) -> None:
         self._client.close()
+        self._log.setLevel(self._log_level)
 
     def _await_workers(self, address: str) -> None:
         try:

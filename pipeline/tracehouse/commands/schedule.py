@@ -94,6 +94,7 @@ class Schedule:
         for future in done:
             task = self._flying.pop(future)
             if future.cancelled():  # by the cluster: nobody here does
+                self.workers.check()
                 raise cluster_lost("the Dask cluster dropped a task")
             error = future.exception()
             if error is None:
