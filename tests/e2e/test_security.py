@@ -5,7 +5,9 @@ Limits here are a thousandth of the real ones. docs/limits.md lists them with th
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
+import inspect
 import io
 import json
 import os
@@ -19,6 +21,7 @@ import zstandard
 from click.testing import CliRunner
 from warehouses import analyse, drawn, query
 
+import tracehouse
 from tracehouse.cli.main import main
 from tracehouse.cli.output import emit
 from tracehouse.errors import UsageError
@@ -140,6 +143,44 @@ def test_the_limits_are_options(tmp_path):
     assert "more than 100 bytes" in done.stderr
     assert run("analyze", file, "-o", tmp_path / "out", "--max-text", "1kB").exit_code == 0
     assert run("analyze", file, "-o", tmp_path / "out", "--max-event", "no").exit_code == 2
+
+
+def test_the_limits_are_parameters_in_python(tmp_path):
+    file, out = tmp_path / "a.json", tmp_path / "out"
+    long = KERNEL % (1, 100, 1) + "," + event('{"x":"' + "y" * (6 << 20) + '"}')
+    file.write_text('{"traceEvents":[' + long + '],"more":"' + "z" * (6 << 20) + '"}')
+    (tmp_path / "two.zip").write_bytes(zipped(*((f"{n}.json", drawn(n).data()) for n in (1, 2))))
+
+    def status(path, **limits):
+        (result,) = tracehouse.analyze(path, out, workers=1, **limits).results
+        return result.status
+
+    packed = tmp_path / "a.json.gz"
+    packed.write_bytes(gzip.compress(file.read_bytes()))
+    assert status(packed, max_text=1_000_000) == "rejected"
+    assert status(packed, max_text="20MB") == "ok"
+    length = "SELECT max(length(args)) FROM events"
+    assert query(out, length)[0][0] > 6 << 20
+    for name, limits, expected in (
+        ("event", {"max_event": "64KiB"}, "partial"),
+        ("metadata", {"max_metadata": 1_000}, "repaired"),
+    ):
+        found = tracehouse.analyze(file, tmp_path / name, workers=1, **limits)
+        assert [r.status for r in found.results] == [expected], name
+    assert query(tmp_path / "event", length)[0][0] < 2_000
+    many = tracehouse.analyze(tmp_path / "two.zip", tmp_path / "many", workers=1, max_members=1)
+    assert "more than 1 members" in many.results[0].reason
+    for wrong in ({"max_text": "much"}, {"max_event": -1}, {"max_ratio": 0}, {"max_members": -1}):
+        with pytest.raises(UsageError, match=r"is no (size|ratio|number)"):
+            tracehouse.analyze(file, tmp_path / "wrong", **wrong)
+    assert not (tmp_path / "wrong").exists()
+
+
+def test_the_command_and_python_take_the_same_limits():
+    options = {p.name for p in main.commands["analyze"].params if p.name.startswith("max_")}
+    parameters = inspect.signature(tracehouse.analyze).parameters
+    assert options == {name for name in parameters if name.startswith("max_")}
+    assert len(options) == len(dataclasses.fields(Limits))
 
 
 # --- texts -------------------------------------------------------------------------------------
