@@ -8,7 +8,10 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import re
+import socket
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -20,9 +23,13 @@ from tracehouse.commands.part import PartOutcome, PartTask
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.storage import layout
 
+_AT_PORT = re.compile(r"(?:[a-z]+://)?[^/\s]+:\d+", re.ASCII)
+_LOOK_SECONDS = 0.1
+
 Run = Callable[[PartTask], PartOutcome]
 
 _CONNECT_SECONDS = 15
+_START_SECONDS = 60  # for a cluster that is being started: its scheduler file, its first worker
 _PATIENCE_SECONDS = 120  # for a cluster to have a worker again
 
 
@@ -202,7 +209,10 @@ class DaskCluster:
 
             self._killed = KilledWorker
             self._await_workers(address)
-            self._check_workers(out)
+            self._out = out
+            self._lock = out / layout.LOCK
+            self._ours = (__version__, self._lock.read_text(encoding="utf-8"))
+            self._check_workers()
             self._executor = self._client.get_executor(pure=False, retries=0)
         except BaseException:
             self._leave()
@@ -224,7 +234,7 @@ class DaskCluster:
     def submit(self, run: Run, task: PartTask) -> Future[PartOutcome]:
         """Start a task on some worker."""
         try:
-            return self._executor.submit(_one_at_a_time, run, task)
+            return self._executor.submit(_one_at_a_time, run, task, str(self._lock), self._ours)
         except Exception as error:
             if self._client.status == "running":
                 raise
@@ -264,17 +274,16 @@ class DaskCluster:
 
     def _await_workers(self, address: str) -> None:
         try:
-            self._client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+            self._client.wait_for_workers(1, timeout=_START_SECONDS)
         except TimeoutError as error:
             raise UsageError(
                 f"the Dask cluster at {address} has no worker", hint="start some, then run it again"
             ) from error
 
-    def _check_workers(self, out: Path) -> None:
+    def _check_workers(self) -> None:
         """Find out whether every worker can do what it is asked."""
-        lock = out / layout.LOCK
-        ours = (__version__, lock.read_text(encoding="utf-8"))
-        seen: dict[str, Any] = self._client.run(_seen_by_worker, str(lock), on_error="return")
+        ours, out = self._ours, self._out
+        seen: dict[str, Any] = self._client.run(_seen_by_worker, str(self._lock), on_error="return")
         for worker, found in sorted(seen.items()):
             if isinstance(found, BaseException):
                 raise UsageError(
@@ -294,14 +303,18 @@ class DaskCluster:
 
 
 def _connected(address: str) -> Any:
-    """Connect to a scheduler; `address` may be its scheduler file."""
+    """Connect to a scheduler; `address` may be its scheduler file, also one that is to appear."""
     try:
         from distributed import Client
     except ImportError as error:
         raise UsageError(
             "a Dask cluster needs the package distributed", hint="pip install 'tracehouse[dask]'"
         ) from error
-    where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
+    if _AT_PORT.fullmatch(address):
+        where = {"address": address}
+    else:
+        _await_file(Path(address))
+        where = {"scheduler_file": address}
     try:
         return Client(**where, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
@@ -309,6 +322,17 @@ def _connected(address: str) -> Any:
             f"cannot reach a Dask scheduler at {address}: {error}",
             hint="give an address such as tcp://host:8786, or the path of a scheduler file",
         ) from error
+
+
+def _await_file(path: Path) -> None:
+    deadline = time.monotonic() + (_START_SECONDS if path.parent.is_dir() else 0)
+    while not path.is_file():
+        if time.monotonic() >= deadline:
+            raise UsageError(
+                f"there is no scheduler file {path}",
+                hint="give one, or the scheduler's address such as tcp://host:8786",
+            )
+        time.sleep(_LOOK_SECONDS)
 
 
 def cluster_lost(message: str) -> TracehouseError:
@@ -329,7 +353,16 @@ def _seen_by_worker(lock: str) -> tuple[str, str | None]:
 _RUNNING = threading.Lock()
 
 
-def _one_at_a_time(run: Run, task: PartTask) -> PartOutcome:
-    """Run a task; on a worker of several threads one after another, as CPU time is a process's."""
+def _one_at_a_time(run: Run, task: PartTask, lock: str, ours: tuple[str, str]) -> PartOutcome:
+    """Run a task; on a worker of several threads one after another, as CPU time is a process's.
+
+    `lock`, `ours`: what a worker has to see (`_seen_by_worker`), also one that came later.
+    """
+    if _seen_by_worker(lock) != ours:
+        raise UsageError(
+            f"a Dask worker on {socket.gethostname()} has another version of tracehouse than the "
+            f"run, or does not see {task.out}",
+            hint="install the same version on all, and share OUT at the same path",
+        )
     with _RUNNING:
         return run(task)
