@@ -5,6 +5,7 @@ They kill, eat memory, wait or take notes.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from tracehouse.commands import memory
 from tracehouse.commands.part import PartOutcome, PartTask, run_part
 
 
@@ -37,9 +39,21 @@ def attempts_of(path: Path) -> list[str]:
     return path.with_name(f".{path.name}.attempts").read_text().splitlines()
 
 
+_LEAKED: list[bytearray] = []
+
+
+def run_and_leak(task: PartTask) -> PartOutcome:
+    """As `run_and_note_memory`, and keep half a MiB for each file that was read."""
+    _LEAKED.extend(bytearray(b"x" * (512 << 10)) for _ in task.files)
+    return run_and_note_memory(task)
+
+
 def run_and_note_memory(task: PartTask) -> PartOutcome:
     """Run a part, and note the process and what it holds then in `memory` beside OUT."""
     outcome = run_part(task)
+    gc.collect()
+    pa.default_memory_pool().release_unused()  # what is free is no growth
+    memory.give_back()
     held = int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0]) << 10
     with (task.out.parent / "memory").open("a") as notes:
         notes.write(f"{os.getpid()} {held}\n")
