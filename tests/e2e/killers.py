@@ -43,8 +43,8 @@ _LEAKED: list[bytearray] = []
 
 
 def run_and_leak(task: PartTask) -> PartOutcome:
-    """As `run_and_note_memory`, and keep half a MiB for each file that was read."""
-    _LEAKED.extend(bytearray(b"x" * (512 << 10)) for _ in task.files)
+    """As `run_and_note_memory`, and keep a MiB for each file that was read."""
+    _LEAKED.extend(bytearray(b"x" * (1 << 20)) for _ in task.files)
     return run_and_note_memory(task)
 
 

@@ -8,6 +8,7 @@ import re
 import stat
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -156,6 +157,7 @@ def analyze(
             return run.report(started)
         except (TracehouseError, OSError, duckdb.Error, MemoryError) as error:
             code = 2 if isinstance(error, UsageError) else 1
+            _tidy(out)
             run_record.failed(out, record, error, code)
             raise
 
@@ -298,6 +300,12 @@ def _compacted(out: Path, state: LakeState) -> LakeState:
         return state
     compaction.compact_as_due(out)
     return load_state(out)
+
+
+def _tidy(out: Path) -> None:
+    """Remove what a run that failed has staged, as a full disk has better use for the room."""
+    with suppress(OSError, TracehouseError):  # then the next run does it
+        upkeep.clean(out)
 
 
 def _check_out(out: Path) -> None:
