@@ -11,7 +11,7 @@ from tracehouse.errors import UsageError
 from tracehouse.formulas.arch import chosen
 from tracehouse.formulas.model_config import read_model_config
 from tracehouse.formulas.user import read_model_file
-from tracehouse.ingest.limits import DEFAULT_LIMITS, Limits, parse_size
+from tracehouse.ingest.limits import DEFAULT_LIMITS, LEAST_EVENT_BYTES, Limits, parse_size
 from tracehouse.serving.window import Workload, workload
 
 
@@ -67,9 +67,16 @@ def read_limits(
         "ratio": None if ratio is None else _count(ratio, "ratio of text to packed bytes"),
         "members": None if members is None else _count(members, "number of members"),
         "metadata_bytes": None if metadata is None else parse_size(str(metadata)),
-        "event_bytes": None if event is None else parse_size(str(event)),
+        "event_bytes": None if event is None else _event_size(str(event)),
     }
     return replace(DEFAULT_LIMITS, **{k: v for k, v in given.items() if v is not None})
+
+
+def _event_size(text: str) -> int:
+    size = parse_size(text)
+    if size < LEAST_EVENT_BYTES:
+        raise UsageError(f"{text} is too short for an event", hint="give 8MiB or more")
+    return size
 
 
 def _count(number: int, what: str) -> int:
