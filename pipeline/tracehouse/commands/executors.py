@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tracehouse import __version__
+from tracehouse.commands import memory
 from tracehouse.commands.part import PartOutcome, PartTask
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.storage import layout
@@ -86,7 +87,8 @@ class ThisProcess:
         """Nothing to check."""
 
     def rest(self) -> None:
-        """Nothing to give back."""
+        """Give back what is free, so that a part that wanted memory has it."""
+        memory.give_back()
 
     def close(self) -> None:
         """Nothing to end."""
