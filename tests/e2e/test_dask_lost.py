@@ -142,33 +142,34 @@ def await_that(condition) -> None:
         time.sleep(0.02)
 
 
-def test_workers_that_are_lost(tmp_path, cluster):
-    run = Run(tmp_path / "one", cluster)
+def test_a_cluster_that_is_lost_bit_by_bit(tmp_path, cluster):
+    """One cluster for four runs: to start one takes longer than to lose it."""
+    run = Run(tmp_path / "a worker is killed", cluster)
     lost, _ = run.await_the_middle(2)
-    os.kill(lost, signal.SIGKILL)
     assert lost in [worker.pid for worker in cluster.workers]
+    os.kill(lost, signal.SIGKILL)
     run.go()
     log = run.end()
     assert run.process.returncode == 0, log
     assert len(attempts_of(run.slow[0])) == 2  # the other worker read it as well
     run.assert_whole()
 
-    last = Run(tmp_path / "both", cluster)
-    last.await_the_middle(1)
+    run = Run(tmp_path / "the scheduler stops", cluster)
+    run.await_the_middle(1)
+    cluster.scheduler.send_signal(signal.SIGSTOP)
+    run.assert_lost("does not answer")
+    cluster.scheduler.send_signal(signal.SIGCONT)
+    run.go()
+
+    run = Run(tmp_path / "no worker is left", cluster)
+    run.await_the_middle(1)
     for worker in cluster.workers:
         worker.kill()
-    last.assert_lost("has had no worker for 2 s")
+    run.assert_lost("has had no worker for 2 s")
 
-
-def test_a_scheduler_that_is_lost(tmp_path, cluster):
-    hangs = Run(tmp_path / "hangs", cluster)
-    hangs.await_the_middle(2)
-    cluster.scheduler.send_signal(signal.SIGSTOP)
-    hangs.assert_lost("does not answer")
-    cluster.scheduler.send_signal(signal.SIGCONT)
-    hangs.go()
-    dies = Run(tmp_path / "dies", cluster)
-    dies.await_the_middle(2)
+    cluster.workers.append(cluster.worker())
+    run = Run(tmp_path / "the scheduler is killed", cluster)
+    run.await_the_middle(1)
     cluster.scheduler.kill()
-    dies.assert_lost("the scheduler of the Dask cluster is gone")
-    dies.go()
+    run.assert_lost("the scheduler of the Dask cluster is gone")
+    run.go()

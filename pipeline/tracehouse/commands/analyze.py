@@ -441,11 +441,11 @@ def _workers(
     """Choose what runs the tasks: as many processes as there are cores, tasks and memory for.
 
     `apart`: not this process, in which one that kills its process would end the run; nor, unless
-    one was asked for, where a part may need more than half of the memory.
+    one was asked for, where the text of a part may need more than half of the memory.
     """
     if dask is not None:
         return DaskCluster(dask, tasks[0].out) if tasks else ThisProcess()
-    is_large = any(memory.need(task.text_bytes) > limit // 2 for task in tasks)
+    is_large = any(memory.need(t.text_bytes) - memory.need(0) > limit // 2 for t in tasks)
     apart = apart or (asked is None and is_large)
     by_memory = max(limit // memory.need(division.PART_BYTES), 1)
     count = min(asked or min(memory.cores(), by_memory), len(tasks))
