@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,18 @@ settings.register_profile(
     "thorough", deadline=None, max_examples=2_000, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+_BUILT = {"build", "dist", "warehouse"}  # that git ignores, as it does hidden files
+
+
+@pytest.fixture(scope="session", autouse=True)
+def a_clean_checkout() -> Iterator[None]:
+    """See that no test leaves anything beside the code: a folder `s3:` was committed once."""
+    before = set(ROOT.iterdir())
+    yield
+    new = {path.name for path in set(ROOT.iterdir()) - before if not path.name.startswith(".")}
+    assert new <= _BUILT, f"left in {ROOT}: {sorted(new)}"
 
 
 @pytest.fixture(scope="session")

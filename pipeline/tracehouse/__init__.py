@@ -44,6 +44,11 @@ def analyze(
     capture: str | PathLike[str] | None = None,
     step_patterns: Sequence[str] = (),
     model_config: str | PathLike[str] | None = None,
+    max_text: str | int | None = None,
+    max_ratio: int | None = None,
+    max_members: int | None = None,
+    max_metadata: str | int | None = None,
+    max_event: str | int | None = None,
 ) -> RunReport:
     """Analyse every new or changed trace of `paths` into the warehouse `out`.
 
@@ -59,12 +64,15 @@ def analyze(
     traces taken while graphs were captured, beside those in a folder `capture_traces` next to a
     trace. `step_patterns`: regular expressions of annotations that are steps, whose named groups
     (r, c_sq …) become columns of `steps`. `model_config`: config.json of the model that is served,
-    for attention whose inputs do not tell its heads. A file that cannot be read is rejected in the
-    report and never raises; UsageError for a path that does not exist, or an option's file that
-    cannot be used.
+    for attention whose inputs do not tell its heads. `max_text`, `max_ratio`, `max_members`,
+    `max_metadata`, `max_event`: how much of one file is read, as docs/limits.md has it; sizes in
+    bytes, or such as "4GB" and "64MiB"; None for the default of each. A file that cannot be read is
+    rejected in the report and never raises; UsageError for a path that does not exist, or an option
+    or its file that cannot be used.
     """
     from tracehouse.commands import analyze as command
     from tracehouse.commands.memory import parse_amount
+    from tracehouse.commands.settings import read_limits
 
     given = [paths] if isinstance(paths, str | PathLike) else paths
     return command.analyze(
@@ -80,6 +88,13 @@ def analyze(
         capture=None if capture is None else str(capture),
         settings=_settings(
             categories, arch, models, inductor_cache_dir, step_patterns, model_config
+        ),
+        limits=read_limits(
+            text=max_text,
+            ratio=max_ratio,
+            members=max_members,
+            metadata=max_metadata,
+            event=max_event,
         ),
     )
 

@@ -81,7 +81,7 @@ CODES: dict[str, Code] = {
         Code(
             "WORKER_DIED",
             _ERROR,
-            "the process that analysed this trace died, twice",
+            "the process that analysed this trace died or got no memory, twice",
             "nothing kept; the next run tries again",
         ),
         Code(

@@ -49,6 +49,7 @@ def test_the_python_interface():
         (TracehouseError("lake is broken", code="X"), 1, "Error: lake is broken\n"),
         (UsageError("bad \x1b[31mname"), 2, "Error: bad \\x1b[31mname\n"),
         (KeyboardInterrupt(), 130, "Interrupted."),
+        (MemoryError(), 1, "Error: there is not enough memory. Nothing half-written counts.\n"),
     ],
 )
 def test_errors_become_words_and_exit_codes(error, code, words):

@@ -21,6 +21,7 @@ CHILD = """
 import itertools, os, pathlib, shutil, signal, sys
 import pyarrow as pa
 from tracehouse.storage import compaction, layout, repair, upkeep
+from tracehouse.storage.lock import lock
 from tracehouse.storage.manifest import FileEntry, TraceRef
 from tracehouse.storage.writer import PartWriter, _TableWriter, commit_staged
 
@@ -63,7 +64,7 @@ def forked(out, work, stop):
     child = os.fork()
     if child == 0:
         left = stop
-        with upkeep.lock(out):
+        with lock(out):
             WORK[work](out)
         os._exit(0)
     _, status = os.waitpid(child, 0)

@@ -12,7 +12,7 @@ import pytest
 from warehouses import analyse, contents, drawn, manifests, query
 
 from tracehouse.errors import UsageError
-from tracehouse.storage import upkeep
+from tracehouse.storage.lock import lock
 
 READERS = ("scan", "ijson")
 
@@ -135,7 +135,7 @@ def test_exit_codes(tmp_path, folder):
     rejected = run(folder, "-o", out)
     assert rejected.returncode == 1
     assert all(name in rejected.stderr for name in REJECTED)
-    with upkeep.lock(out):
+    with lock(out):
         second = run(folder, "-o", out)
     assert (second.returncode, second.stdout) == (2, "")
     assert "another run is writing" in second.stderr

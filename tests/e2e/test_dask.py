@@ -6,7 +6,9 @@ import pytest
 from killers import attempts_of, run_unless_poisoned
 from warehouses import analyse, contents, drawn, files_of, query, temporary_files
 
-from tracehouse.commands import analyze, division
+from tracehouse import __version__
+from tracehouse.commands import analyze, division, executors
+from tracehouse.commands.part import PartTask
 from tracehouse.errors import UsageError
 
 distributed = pytest.importorskip("distributed")
@@ -65,5 +67,20 @@ def test_a_cluster_that_is_not_there(tmp_path, monkeypatch):
     drawn(1).write(tmp_path / "a.json")
     with pytest.raises(UsageError, match=r"cannot reach a Dask scheduler at tcp://127\.0\.0\.1:9"):
         analyse(tmp_path / "a.json", out=tmp_path / "out", workers=None, dask="tcp://127.0.0.1:9")
+    for nothing in (tmp_path / "nowhere" / "scheduler.json", "localhost"):
+        monkeypatch.setattr("tracehouse.commands.executors._START_SECONDS", 0.3)
+        with pytest.raises(UsageError, match=f"there is no scheduler file {nothing}"):
+            analyse(tmp_path / "a.json", out=tmp_path / "out", workers=None, dask=str(nothing))
     with pytest.raises(UsageError, match="workers are counted by the Dask cluster"):
         analyse(tmp_path / "a.json", out=tmp_path / "out", workers=2, dask="tcp://127.0.0.1:9")
+
+
+def test_a_worker_that_came_later_and_is_another(tmp_path):
+    lock = tmp_path / ".lock"
+    lock.write_text("note")
+    out = executors._one_at_a_time(lambda task: "done", None, str(lock), (__version__, "note"))
+    assert out == "done"
+    task = PartTask(tmp_path, "part-000001", (), None, "scan", frozenset())
+    for ours in ((__version__, "of another folder"), ("0.0.0", "note")):
+        with pytest.raises(UsageError, match=f"does not see {tmp_path}"):
+            executors._one_at_a_time(lambda task: "done", task, str(lock), ours)

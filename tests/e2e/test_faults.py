@@ -77,6 +77,8 @@ def test_a_disk_that_fills_up_at_any_moment(small_disk, tmp_path):
         done = run("analyze", folder, "-o", out, "--workers", 1)
         assert done.exit_code == 1
         assert "No space left on device" in done.stderr
+        assert str(out) in done.stderr
+        assert temporary_files(out / "lake") == []
         failed += 1
         assert query(out, OPS) == [("aten::op1",)]  # readers see the old state, whole
         filler.unlink()
@@ -253,14 +255,15 @@ def test_a_lake_file_that_may_not_be_read_is_named(in_and_out):
 # --- readers -----------------------------------------------------------------------------------
 
 READER = """
-import pathlib, sys
+import pathlib, sys, time
 from tracehouse.errors import UsageError
 from tracehouse.warehouse.query import Warehouse
 out, stop = map(pathlib.Path, sys.argv[1:])
 query = '''
 SELECT (SELECT list(name ORDER BY name) FROM ops), (SELECT list(name ORDER BY name) FROM kernels),
     (SELECT list(name ORDER BY name) FROM op_summary WHERE category <> '(no op)'),
-    (SELECT list(path) FROM traces)
+    (SELECT list(path) FROM traces), (SELECT list(label) FROM traces),
+    (SELECT list(label) FROM files)
 '''
 seen = []
 print("ready", flush=True)
@@ -271,6 +274,7 @@ while not stop.exists():
         except UsageError as error:  # two runs have ended since it was opened
             assert "rebuilt since it was opened" in str(error)
             continue
+    time.sleep(0.02)
     if state not in seen:
         seen.append(state)
 print(seen)
@@ -280,30 +284,37 @@ print(seen)
 def test_readers_see_the_old_state_or_the_new_one_whole(tmp_path):
     folder, out, stop = tmp_path / "in", tmp_path / "out", tmp_path / "stop"
 
-    def state(number):
+    def state(number, label):
         return (
             [f"aten::op{number}"],
             ["Memcpy HtoD", f"k{number}"],
             [f"aten::op{number}"],
             [str(folder / "a.json")],
+            [label],
+            [label],
         )
 
     drawn(1).write(folder / "a.json")
-    analyse(folder, out=out)
+    analyse(folder, out=out, label="0")
+    published = [state(1, "0")]
     command = [sys.executable, "-c", READER, str(out), str(stop)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
         try:
             assert reader.stdout.readline() == "ready\n"
             for number in range(2, 6):
                 drawn(number).write(folder / "a.json")
-                analyse(folder, out=out)
+                for label in "01234":  # four of five publish a label and read nothing
+                    analyse(folder, out=out, label=label)
+                    published.append(state(number, label))
         finally:
             stop.touch()
         seen = reader.stdout.read()
     assert reader.returncode == 0
     states = eval(seen)  # of our own process
-    assert len(states) > 1
-    assert all(found in [state(n) for n in range(1, 6)] for found in states)
+    assert len(published) > 20
+    assert len(states) > 4
+    at = [published.index(found) for found in states]  # each is one of them, whole,
+    assert at == sorted(at)  # and never an older one than before
 
 
 def test_a_reader_whose_files_are_gone_is_told_to_open_again(tmp_path):

@@ -5,7 +5,9 @@ Limits here are a thousandth of the real ones. docs/limits.md lists them with th
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
+import inspect
 import io
 import json
 import os
@@ -19,6 +21,7 @@ import zstandard
 from click.testing import CliRunner
 from warehouses import analyse, drawn, query
 
+import tracehouse
 from tracehouse.cli.main import main
 from tracehouse.cli.output import emit
 from tracehouse.errors import UsageError
@@ -142,6 +145,49 @@ def test_the_limits_are_options(tmp_path):
     assert run("analyze", file, "-o", tmp_path / "out", "--max-event", "no").exit_code == 2
 
 
+def test_the_limits_are_parameters_in_python(tmp_path):
+    file, out = tmp_path / "a.json", tmp_path / "out"
+    long = KERNEL % (1, 100, 1) + "," + event('{"x":"' + "y" * (20 << 20) + '"}')
+    file.write_text('{"traceEvents":[' + long + '],"more":"' + "z" * (6 << 20) + '"}')
+    (tmp_path / "two.zip").write_bytes(zipped(*((f"{n}.json", drawn(n).data()) for n in (1, 2))))
+
+    def status(path, **limits):
+        (result,) = tracehouse.analyze(path, out, workers=1, **limits).results
+        return result.status
+
+    packed = tmp_path / "a.json.gz"
+    packed.write_bytes(gzip.compress(file.read_bytes()))
+    assert status(packed, max_text=1_000_000) == "rejected"
+    assert status(packed, max_text="40MB") == "ok"
+    length = "SELECT max(length(args)) FROM events"
+    assert query(out, length)[0][0] > 20 << 20
+    for name, limits, expected in (
+        ("event", {"max_event": "8MiB"}, "ok"),
+        ("metadata", {"max_metadata": 1_000}, "repaired"),
+    ):
+        found = tracehouse.analyze(file, tmp_path / name, workers=1, **limits)
+        assert [r.status for r in found.results] == [expected], name
+    assert 1_000 < query(tmp_path / "event", length)[0][0] < 2_000
+    many = tracehouse.analyze(tmp_path / "two.zip", tmp_path / "many", workers=1, max_members=1)
+    assert "more than 1 members" in many.results[0].reason
+    for wrong in (
+        {"max_text": "much"},
+        {"max_event": "64KiB"},
+        {"max_ratio": 0},
+        {"max_members": -1},
+    ):
+        with pytest.raises(UsageError, match=r"is no (size|ratio|number)|is too short"):
+            tracehouse.analyze(file, tmp_path / "wrong", **wrong)
+    assert not (tmp_path / "wrong").exists()
+
+
+def test_the_command_and_python_take_the_same_limits():
+    options = {p.name for p in main.commands["analyze"].params if p.name.startswith("max_")}
+    parameters = inspect.signature(tracehouse.analyze).parameters
+    assert options == {name for name in parameters if name.startswith("max_")}
+    assert len(options) == len(dataclasses.fields(Limits))
+
+
 # --- texts -------------------------------------------------------------------------------------
 
 KERNEL = (
@@ -224,9 +270,20 @@ def test_names_of_members_are_labels_never_paths(tmp_path):
     names = ("../../evil.json", "/etc/evil.json", "a/../../evil.json", "C:\\evil.json")
     data = zipped(*((name, drawn(n).data()) for n, name in enumerate(names)))
     (folder / "a.zip").write_bytes(data)
+    (tmp_path / "secret.json").write_bytes(drawn(9).data())
+    with tarfile.open(folder / "b.tar.gz", "w:gz") as archive:
+        for number, name in enumerate(names, len(names)):
+            info = tarfile.TarInfo(name)
+            info.size = len(drawn(number).data())
+            archive.addfile(info, io.BytesIO(drawn(number).data()))
+        for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE):  # to a file beside the archive's folder
+            link = tarfile.TarInfo(f"link{kind.decode()}.json")
+            link.type, link.linkname = kind, "../secret.json"
+            archive.addfile(link)
     before = {path for path in tmp_path.parent.rglob("*") if out not in path.parents}
     report = analyse(folder, out=out)
-    assert [r.status for r in report.results] == ["ok"] * 4
+    assert [r.status for r in report.results if r.status != "rejected"] == ["ok"] * 8
+    assert query(out, "SELECT count(*) FROM ops WHERE name = 'aten::op9'") == [(0,)]  # not followed
     after = {path for path in tmp_path.parent.rglob("*") if out not in path.parents}
     assert after - before <= {out}
     assert not [path for path in out.rglob("*") if "evil" in path.name]

@@ -102,6 +102,8 @@ def serving_options(command: Callable[P, R]) -> Callable[P, R]:
 def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
     """Print an error and its hint; exit 2 for a usage error, 1 for any other and the system's.
 
+    Want of memory is one of the system's.
+
     Ctrl-C exits with 130 and one line: what was committed stays, and the next run goes on there.
     """
 
@@ -118,6 +120,9 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
             sys.exit(FAILED)
         except OSError as error:  # a full disk, a folder that cannot be written to
             click.echo(f"Error: {printable(str(error))}. Nothing half-written counts.", err=True)
+            sys.exit(FAILED)
+        except MemoryError:
+            click.echo("Error: there is not enough memory. Nothing half-written counts.", err=True)
             sys.exit(FAILED)
         except KeyboardInterrupt:
             click.echo("Interrupted. What was committed stays; run it again to go on.", err=True)

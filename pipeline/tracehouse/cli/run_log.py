@@ -91,6 +91,10 @@ class JsonLog:
         except OSError as error:
             _emit("error", code="SYSTEM", message=str(error), hint="nothing half-written counts")
             sys.exit(FAILED)
+        except MemoryError:
+            hint = "nothing half-written counts"
+            _emit("error", code="OUT_OF_MEMORY", message="there is not enough memory", hint=hint)
+            sys.exit(FAILED)
         except KeyboardInterrupt:
             hint = "what was committed stays; run it again to go on"
             _emit("error", code="INTERRUPTED", message="interrupted", hint=hint)

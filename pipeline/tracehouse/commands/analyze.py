@@ -8,6 +8,7 @@ import re
 import stat
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from tracehouse.commands import division, memory, run_record
 from tracehouse.commands.captures import forget_captures
 from tracehouse.commands.executors import DaskCluster, Pool, ThisProcess, Workers
 from tracehouse.commands.part import PartOutcome, PartTask, TraceResult, run_part, settings_noted
-from tracehouse.commands.schedule import KILLER, Schedule
+from tracehouse.commands.schedule import KILLER, STARVED, Schedule
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.ingest.capture_folders import Divided, divide, with_captures
 from tracehouse.ingest.discover import Discovery, SourceFile, discover
@@ -154,8 +155,9 @@ def analyze(
             run.work(workers, dask, apart=held.died is not None)
             run.publish()
             return run.report(started)
-        except (TracehouseError, OSError, duckdb.Error) as error:
+        except (TracehouseError, OSError, duckdb.Error, MemoryError) as error:
             code = 2 if isinstance(error, UsageError) else 1
+            _tidy(out)
             run_record.failed(out, record, error, code)
             raise
 
@@ -247,7 +249,10 @@ class _Run:
         before = time.process_time()
         self.after = _compacted(self.out, load_state(self.out))
         if not is_current(self.out, self.out / WAREHOUSE):
-            build(self.out, self.after)
+            try:
+                build(self.out, self.after)
+            except duckdb.OutOfMemoryException as error:
+                raise MemoryError(str(error)) from error
         self.publish_seconds += time.process_time() - before
         self.peak_bytes = max(self.peak_bytes, memory.peak())
 
@@ -295,6 +300,12 @@ def _compacted(out: Path, state: LakeState) -> LakeState:
         return state
     compaction.compact_as_due(out)
     return load_state(out)
+
+
+def _tidy(out: Path) -> None:
+    """Remove what a run that failed has staged, as a full disk has better use for the room."""
+    with suppress(OSError, TracehouseError):  # then the next run does it
+        upkeep.clean(out)
 
 
 def _check_out(out: Path) -> None:
@@ -367,7 +378,7 @@ def _refused(captures: Sequence[FileEntry]) -> list[TraceResult]:
 
 def _has_killed(entry: FileEntry | None) -> bool:
     """Whether the last run that saw a file gave it up because its process died of it."""
-    return entry is not None and entry.reason == KILLER
+    return entry is not None and entry.reason in (KILLER, STARVED)
 
 
 def _without_lake(files: Sequence[SourceFile], out: Path) -> list[SourceFile]:
@@ -429,10 +440,13 @@ def _workers(
 ) -> Workers:
     """Choose what runs the tasks: as many processes as there are cores, tasks and memory for.
 
-    `apart`: not this process, in which one that kills its process would end the run.
+    `apart`: not this process, in which one that kills its process would end the run; nor, unless
+    one was asked for, where the text of a part may need more than half of the memory.
     """
     if dask is not None:
         return DaskCluster(dask, tasks[0].out) if tasks else ThisProcess()
+    is_large = any(memory.need(t.text_bytes) - memory.need(0) > limit // 2 for t in tasks)
+    apart = apart or (asked is None and is_large)
     # A larger part is of one file: it runs by itself if it must.
     largest = min(max((task.text_bytes for task in tasks), default=0), division.PART_BYTES)
     by_memory = max(limit // memory.need(largest), 1)

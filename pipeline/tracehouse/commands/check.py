@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from tracehouse.errors import UsageError
 from tracehouse.ingest.recognise import is_url
-from tracehouse.storage import layout, upkeep
+from tracehouse.storage import layout
+from tracehouse.storage.lock import lock
 from tracehouse.storage.manifest import damaged_manifests, load_state, shown_path
 from tracehouse.storage.repair import Repair, take_out
 from tracehouse.storage.verify import Fault, lake_faults, unheld_files
@@ -53,7 +54,7 @@ def check(out: Path, *, repair: bool = False) -> CheckReport:
         raise UsageError(f"{out} holds no lake.", hint=f"Try: tracehouse analyze TRACES -o {out}")
     if not repair:
         return _found(out)
-    with upkeep.lock(out):
+    with lock(out):
         report = _found(out)
         return _repaired(out, report) if report.faults else report
 

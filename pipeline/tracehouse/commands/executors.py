@@ -5,9 +5,13 @@ All of them run the same function on the same tasks, so that the results are the
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
+import re
+import socket
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -15,13 +19,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tracehouse import __version__
+from tracehouse.commands import memory
 from tracehouse.commands.part import PartOutcome, PartTask
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.storage import layout
 
+_AT_PORT = re.compile(r"(?:[a-z]+://)?[^/\s]+:\d+", re.ASCII)
+_LOOK_SECONDS = 0.1
+
 Run = Callable[[PartTask], PartOutcome]
 
 _CONNECT_SECONDS = 15
+_START_SECONDS = 60  # for a cluster that is being started: its scheduler file, its first worker
 _PATIENCE_SECONDS = 120  # for a cluster to have a worker again
 
 
@@ -62,9 +71,12 @@ class ThisProcess:
     count = 1
 
     def submit(self, run: Run, task: PartTask) -> Future[PartOutcome]:
-        """Run a task to its end; its error is raised here."""
+        """Run a task to its end; its error is raised here, unless memory was all it wanted."""
         future: Future[PartOutcome] = Future()
-        future.set_result(run(task))
+        try:
+            future.set_result(run(task))
+        except MemoryError as error:
+            future.set_exception(error.with_traceback(None))  # which holds what was in memory
         return future
 
     def has_died(self, error: BaseException) -> bool:
@@ -75,7 +87,8 @@ class ThisProcess:
         """Nothing to check."""
 
     def rest(self) -> None:
-        """Nothing to give back."""
+        """Give back what is free, so that a part that wanted memory has it."""
+        memory.give_back()
 
     def close(self) -> None:
         """Nothing to end."""
@@ -127,10 +140,13 @@ class Pool:
         return process
 
     def _take_back(self) -> None:
-        """Take note of processes that have done their task, and let go of those that died."""
+        """Take note of processes that have done their task, and let go of those that died.
+
+        Also of one that wanted memory: what it still holds goes with it.
+        """
         for future in [future for future in self._busy if future.done()]:
             process = self._busy.pop(future)
-            if isinstance(future.exception(), BrokenProcessPool):
+            if isinstance(future.exception(), BrokenProcessPool | MemoryError):
                 process.shutdown()
             else:
                 self._idle.append(process)
@@ -186,35 +202,59 @@ class DaskCluster:
 
     def __init__(self, address: str, out: Path) -> None:
         self._client = _connected(address)
+        # What it says of a scheduler that is gone, this says in a line; a log of JSON stays one.
+        self._log = logging.getLogger("distributed.client")
+        self._log_level = self._log.level
+        self._log.setLevel(logging.CRITICAL)
         try:
             from distributed import KilledWorker
 
             self._killed = KilledWorker
-            self._lonely_since: float | None = None
             self._await_workers(address)
-            self._check_workers(out)
+            self._out = out
+            self._lock = out / layout.LOCK
+            self._ours = (__version__, self._lock.read_text(encoding="utf-8"))
+            self._check_workers()
             self._executor = self._client.get_executor(pure=False, retries=0)
         except BaseException:
-            self._client.close()
+            self._leave()
             raise
 
     @property
     def count(self) -> int:
         """Processes of the cluster now; it may grow and shrink."""
-        return max(len(self._client.nthreads()), 1)
+        return max(len(self._threads()), 1)
+
+    def _threads(self) -> dict[str, int]:
+        """Ask the scheduler for the threads of each worker; CLUSTER_LOST if it does not answer."""
+        try:
+            threads: dict[str, int] = self._client.nthreads(callback_timeout=_PATIENCE_SECONDS)
+        except (OSError, RuntimeError) as error:  # of the connection; RuntimeError: closed here
+            raise cluster_lost("the scheduler of the Dask cluster does not answer") from error
+        return threads
 
     def submit(self, run: Run, task: PartTask) -> Future[PartOutcome]:
         """Start a task on some worker."""
-        return self._executor.submit(_one_at_a_time, run, task)
+        try:
+            return self._executor.submit(_one_at_a_time, run, task, str(self._lock), self._ours)
+        except Exception as error:
+            if self._client.status == "running":
+                raise
+            raise cluster_lost("the scheduler of the Dask cluster is gone") from error
 
     def has_died(self, error: BaseException) -> bool:
         """Whether the workers on which Dask tried a task died."""
         return isinstance(error, self._killed)
 
     def check(self) -> None:
-        """Raise TracehouseError CLUSTER_LOST if the scheduler or all of its workers are gone."""
+        """Raise TracehouseError CLUSTER_LOST if the scheduler or all of its workers are gone.
+
+        A worker that is paused for want of memory counts as long as it has a task.
+        """
         if self._client.status != "running":
             raise cluster_lost("the scheduler of the Dask cluster is gone")
+        if self._threads() and any(self._client.processing().values()):
+            return
         try:
             self._client.wait_for_workers(1, timeout=_PATIENCE_SECONDS)
         except TimeoutError as error:
@@ -226,22 +266,26 @@ class DaskCluster:
 
     def close(self) -> None:
         """Leave the cluster; tasks that have not ended are cancelled."""
-        self._executor.shutdown(wait=False)
+        if self._client.status == "running":
+            self._executor.shutdown(wait=False)
+        self._leave()
+
+    def _leave(self) -> None:
         self._client.close()
+        self._log.setLevel(self._log_level)
 
     def _await_workers(self, address: str) -> None:
         try:
-            self._client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+            self._client.wait_for_workers(1, timeout=_START_SECONDS)
         except TimeoutError as error:
             raise UsageError(
                 f"the Dask cluster at {address} has no worker", hint="start some, then run it again"
             ) from error
 
-    def _check_workers(self, out: Path) -> None:
+    def _check_workers(self) -> None:
         """Find out whether every worker can do what it is asked."""
-        lock = out / layout.LOCK
-        ours = (__version__, lock.read_text(encoding="utf-8"))
-        seen: dict[str, Any] = self._client.run(_seen_by_worker, str(lock), on_error="return")
+        ours, out = self._ours, self._out
+        seen: dict[str, Any] = self._client.run(_seen_by_worker, str(self._lock), on_error="return")
         for worker, found in sorted(seen.items()):
             if isinstance(found, BaseException):
                 raise UsageError(
@@ -261,14 +305,18 @@ class DaskCluster:
 
 
 def _connected(address: str) -> Any:
-    """Connect to a scheduler; `address` may be its scheduler file."""
+    """Connect to a scheduler; `address` may be its scheduler file, also one that is to appear."""
     try:
         from distributed import Client
     except ImportError as error:
         raise UsageError(
             "a Dask cluster needs the package distributed", hint="pip install 'tracehouse[dask]'"
         ) from error
-    where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
+    if _AT_PORT.fullmatch(address):
+        where = {"address": address}
+    else:
+        _await_file(Path(address))
+        where = {"scheduler_file": address}
     try:
         return Client(**where, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
@@ -276,6 +324,17 @@ def _connected(address: str) -> Any:
             f"cannot reach a Dask scheduler at {address}: {error}",
             hint="give an address such as tcp://host:8786, or the path of a scheduler file",
         ) from error
+
+
+def _await_file(path: Path) -> None:
+    deadline = time.monotonic() + (_START_SECONDS if path.parent.is_dir() else 0)
+    while not path.is_file():
+        if time.monotonic() >= deadline:
+            raise UsageError(
+                f"there is no scheduler file {path}",
+                hint="give one, or the scheduler's address such as tcp://host:8786",
+            )
+        time.sleep(_LOOK_SECONDS)
 
 
 def cluster_lost(message: str) -> TracehouseError:
@@ -296,7 +355,16 @@ def _seen_by_worker(lock: str) -> tuple[str, str | None]:
 _RUNNING = threading.Lock()
 
 
-def _one_at_a_time(run: Run, task: PartTask) -> PartOutcome:
-    """Run a task; on a worker of several threads one after another, as CPU time is a process's."""
+def _one_at_a_time(run: Run, task: PartTask, lock: str, ours: tuple[str, str]) -> PartOutcome:
+    """Run a task; on a worker of several threads one after another, as CPU time is a process's.
+
+    `lock`, `ours`: what a worker has to see (`_seen_by_worker`), also one that came later.
+    """
+    if _seen_by_worker(lock) != ours:
+        raise UsageError(
+            f"a Dask worker on {socket.gethostname()} has another version of tracehouse than the "
+            f"run, or does not see {task.out}",
+            hint="install the same version on all, and share OUT at the same path",
+        )
     with _RUNNING:
         return run(task)

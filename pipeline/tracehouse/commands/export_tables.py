@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,9 @@ import pyarrow.parquet as pq
 from tracehouse.commands.show import restriction
 from tracehouse.errors import UsageError
 from tracehouse.storage import durable
+from tracehouse.storage.manifest import load_state
+from tracehouse.storage.verify import check_files
+from tracehouse.warehouse.catalogue import relations
 from tracehouse.warehouse.query import ColumnDoc, TableDoc, Warehouse
 
 FORMATS = ("parquet", "csv", "arrow")
@@ -53,19 +56,28 @@ def export_tables(
     All files appear once all are whole, or none does. Memory: a batch of rows.
 
     Raises UsageError for a table or trace that does not exist, a table whose rows belong to no
-    trace, or a `folder` that is a file; OSError if it cannot be written.
+    trace, or a `folder` that is a file; TracehouseError LAKE_DAMAGED names a file behind one of the
+    tables that is not as it was written; OSError if it cannot be written.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file.", hint="Name a folder: each table is a file in it.")
     with Warehouse(out) as warehouse:
         tables = _chosen(warehouse.describe(), names, trace)
         where, parameters = restriction(warehouse, trace)
+        _verify(out, {table.name for table in tables})
         folder.mkdir(parents=True, exist_ok=True)
         with _published(folder) as paths:
             return [
                 _write(warehouse, table, where, parameters, paths, fmt, for_spreadsheets)
                 for table in tables
             ]
+
+
+def _verify(out: Path, names: Set[str]) -> None:
+    """Compare the lake's files behind views that are to be copied with their checksums."""
+    read = names & {relation.name for relation in relations() if relation.order_by is None}
+    parts = load_state(out).parts
+    check_files(out, (f for part in parts for name, f in part.tables.items() if name in read))
 
 
 def _chosen(

@@ -115,7 +115,7 @@ def run_part(task: PartTask) -> PartOutcome:
     """Read, analyse and stage the files of a task.
 
     A file that cannot be used becomes a rejected trace. Raises OSError if the part cannot be
-    written.
+    written; MemoryError if there is not enough memory, which is no fault of a trace.
     """
     started = time.process_time()
     memory.forget_peak()
@@ -206,7 +206,7 @@ class _Work:
                 started = time.process_time()
         except RejectedFile as error:
             found.append(self._rejected(file.path, error, archive))
-        except OSError:  # of the part, not of the file: that is READ_FAILED
+        except (OSError, MemoryError):  # of the part, not of the file: that is READ_FAILED
             raise
         except Exception as error:  # the boundary of a file: the others must go on
             found.append(self._failed(file.path, error))
@@ -239,6 +239,8 @@ class _Work:
         if trace.is_new:
             try:
                 linked = self._link(trace, captures)
+            except MemoryError:
+                raise
             except Exception as error:  # the boundary of a trace: the others must go on
                 return self._failed(trace.path, error)
             self.unlinked.remove(trace.trace_id)
@@ -321,7 +323,10 @@ class _Work:
             return summarise(tables, archs=self.archs, settings=settings, watch=watch)
         except duckdb.OutOfMemoryException:
             limit_memory(None)
+        try:
             return summarise(tables, archs=self.archs, settings=settings, watch=watch)
+        except duckdb.OutOfMemoryException as error:
+            raise MemoryError(str(error)) from error
 
     def _summarise_each(self, tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
         """Summarise trace by trace; one that fails is rejected wherever it was found."""
@@ -331,6 +336,8 @@ class _Work:
             own = {name: _of_trace(table, trace_id) for name, table in tables.items()}
             try:
                 parts.append(self._summaries(own))
+            except MemoryError:
+                raise
             except Exception as error:  # the boundary of a trace
                 parts.append(self._summaries(none | {"traces": self._give_up(trace_id, error)}))
         return {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}

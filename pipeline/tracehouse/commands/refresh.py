@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tracehouse.errors import UsageError
-from tracehouse.storage.upkeep import lock
+from tracehouse.storage.lock import lock
 from tracehouse.warehouse.build import refresh
 
 

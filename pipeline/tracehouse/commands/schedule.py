@@ -1,9 +1,9 @@
 """In which order the parts of a run are worked on, and what happens to those whose process dies.
 
 Large parts first. Parts run at once as long as there are processes and memory for them; one that
-needs more memory than there is runs alone. If a process dies, its part is tried once more, alone,
-when all others are done; if it dies again the part is halved, until the file that kills is alone:
-that one is rejected, and the others are kept.
+needs more memory than there is runs alone. If a process dies or gets no memory, its part is tried
+once more, alone, when all others are done; if it fails again the part is halved, until the file
+that kills is alone: that one is rejected, and the others are kept.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from tracehouse.ingest.discover import SourceFile
 KILLER = (
     "the process that analysed it died twice, the second time with nothing else running: it was "
     "killed, perhaps for want of memory, or crashed"
+)
+STARVED = (
+    "there was not enough memory to analyse it, twice, the second time with nothing else running"
 )
 _LOOK_SECONDS = 30.0  # between looks whether there is anybody left to wait for
 
@@ -91,22 +94,25 @@ class Schedule:
         for future in done:
             task = self._flying.pop(future)
             if future.cancelled():  # by the cluster: nobody here does
+                self.workers.check()
                 raise cluster_lost("the Dask cluster dropped a task")
             error = future.exception()
             if error is None:
                 yield future.result()
-            elif not self.workers.has_died(error):
-                raise error
+            elif isinstance(error, MemoryError):
+                yield from self._bury(task, STARVED)
+            elif self.workers.has_died(error):
+                self.deaths += 1
+                yield from self._bury(task, KILLER)
             else:
-                yield from self._bury(task)
+                raise error
 
-    def _bury(self, task: PartTask) -> Iterator[PartOutcome]:
-        """Decide what becomes of a part whose process died."""
-        self.deaths += 1
+    def _bury(self, task: PartTask, why: str) -> Iterator[PartOutcome]:
+        """Decide what becomes of a part whose process died or got no memory."""
         if not task.is_alone:
             self._again.append(replace(task, is_alone=True))
         elif len(task.files) == 1:
-            yield rejected_part(task, _killer())
+            yield rejected_part(task, _killer(why))
         else:
             middle = len(task.files) // 2
             for files in (task.files[middle:], task.files[:middle]):
@@ -117,9 +123,9 @@ class Schedule:
         return part_of(task, number, files)
 
 
-def _killer() -> RejectedFile:
+def _killer(why: str) -> RejectedFile:
     return RejectedFile(
-        KILLER,
+        why,
         code="WORKER_DIED",
         hint="analyse it alone on a machine with more memory; the next run tries it again",
     )

@@ -11,7 +11,7 @@ from tracehouse.errors import UsageError
 from tracehouse.formulas.arch import chosen
 from tracehouse.formulas.model_config import read_model_config
 from tracehouse.formulas.user import read_model_file
-from tracehouse.ingest.limits import DEFAULT_LIMITS, Limits, parse_size
+from tracehouse.ingest.limits import DEFAULT_LIMITS, LEAST_EVENT_BYTES, Limits, parse_size
 from tracehouse.serving.window import Workload, workload
 
 
@@ -51,24 +51,38 @@ def read_settings(
 
 def read_limits(
     *,
-    text: str | None = None,
+    text: str | int | None = None,
     ratio: int | None = None,
     members: int | None = None,
-    metadata: str | None = None,
-    event: str | None = None,
+    metadata: str | int | None = None,
+    event: str | int | None = None,
 ) -> Limits:
     """Return the limits on a file that a user names, None for the default of each.
 
-    `text`, `metadata`, `event`: sizes such as 4GB or 64MiB. UsageError for what is no size.
+    `text`, `metadata`, `event`: bytes, or sizes such as 4GB or 64MiB. UsageError for what is no
+    size, and for a ratio or a number of members below 1.
     """
     given = {
-        "text_bytes": None if text is None else parse_size(text),
-        "ratio": ratio,
-        "members": members,
-        "metadata_bytes": None if metadata is None else parse_size(metadata),
-        "event_bytes": None if event is None else parse_size(event),
+        "text_bytes": None if text is None else parse_size(str(text)),
+        "ratio": None if ratio is None else _count(ratio, "ratio of text to packed bytes"),
+        "members": None if members is None else _count(members, "number of members"),
+        "metadata_bytes": None if metadata is None else parse_size(str(metadata)),
+        "event_bytes": None if event is None else _event_size(str(event)),
     }
     return replace(DEFAULT_LIMITS, **{k: v for k, v in given.items() if v is not None})
+
+
+def _event_size(text: str) -> int:
+    size = parse_size(text)
+    if size < LEAST_EVENT_BYTES:
+        raise UsageError(f"{text} is too short for an event", hint="give 8MiB or more")
+    return size
+
+
+def _count(number: int, what: str) -> int:
+    if number < 1:
+        raise UsageError(f"{number} is no {what}", hint="give 1 or more")
+    return number
 
 
 def _workload(

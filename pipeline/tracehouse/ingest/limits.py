@@ -10,6 +10,8 @@ import xxhash
 from tracehouse.errors import RejectedFile, UsageError
 
 _SIZE = re.compile(r"(\d{1,9})(?:([kmgt])(i)?)?b?", re.ASCII | re.IGNORECASE)
+# Texts come in blocks of 4 MiB: of an event that is found too long, one has to be at hand.
+LEAST_EVENT_BYTES = 8 << 20
 _FREE_BYTES = 256 << 20  # of text, whatever it is packed in: a small file may well be all zeros
 
 

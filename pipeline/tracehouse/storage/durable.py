@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -13,6 +15,17 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an OSError that names no file, as those of writing do not, name `path`."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
 
 
 def make_folder(folder: Path) -> None:
@@ -29,8 +42,9 @@ def replace_text(path: Path, temporary: Path, text: str) -> None:
     `temporary` is where it is built, in the same folder. Raises OSError, and leaves nothing there.
     """
     try:
-        temporary.write_text(text, encoding="utf-8")
-        sync(temporary)
+        with naming(path):
+            temporary.write_text(text, encoding="utf-8")
+            sync(temporary)
         temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)

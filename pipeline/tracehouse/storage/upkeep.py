@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracehouse.storage import layout
-from tracehouse.storage.lock import lock as lock
 from tracehouse.storage.manifest import PRUNED, commit_prune, load_state
 from tracehouse.storage.writer import PartWriter, commit_staged
 

@@ -22,7 +22,7 @@ _WORD = re.compile(r"\w+")
 _OF_THE_QUERY = (duckdb.ParserException, duckdb.CatalogException)
 
 
-def lake_error(out: Path, query: str, error: duckdb.Error) -> TracehouseError | None:
+def lake_error(out: Path, query: str, error: Exception) -> TracehouseError | None:
     """Return the error that names the damaged file of the lake on which a query failed.
 
     None where the files behind the tables whose names it has are as they were written. Their

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -110,7 +110,8 @@ class Warehouse:
 
         Raises:
             duckdb.Error: the query is wrong, in DuckDB's own words.
-            TracehouseError: LAKE_DAMAGED names a file of the lake that is gone or has changed.
+            TracehouseError: LAKE_DAMAGED names a file of the lake that is gone or has changed;
+                OUT_OF_MEMORY.
             UsageError: a file cannot be read for another reason.
         """
         return Rows(self.arrow(query, parameters))
@@ -130,15 +131,29 @@ class Warehouse:
     ) -> pa.RecordBatchReader:
         """Return the rows of a query batch by batch, so that they need not fit in memory.
 
-        One query at a time: another one ends it. Raises as `sql`; reading may raise duckdb.Error.
+        One query at a time: another one ends it. Raises as `sql`, also while it is read; OSError
+        for what else goes wrong then.
         """
         try:
-            return self._connection.sql(query, params=parameters).to_arrow_reader(_BATCH_ROWS)
+            reader = self._connection.sql(query, params=parameters).to_arrow_reader(_BATCH_ROWS)
         except duckdb.Error as error:
             raise self._told(query, error) from error
+        return pa.RecordBatchReader.from_batches(reader.schema, self._read(query, reader))
+
+    def _read(self, query: str, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from reader
+        except (OSError, pa.ArrowException) as error:
+            raise lake_error(self._out, query, error) or error from error
 
     def _told(self, query: str, error: duckdb.Error) -> Exception:
         """Return what a failed query raises: the error itself, or one that says what to do."""
+        if isinstance(error, duckdb.OutOfMemoryException):
+            return TracehouseError(
+                f"there is not enough memory for this query: {str(error).strip().splitlines()[0]}",
+                code="OUT_OF_MEMORY",
+                hint="ask for fewer rows or traces, or where there is more memory",
+            )
         if (found := lake_error(self._out, query, error)) is not None:
             return found
         if not isinstance(error, duckdb.IOException):

@@ -12,8 +12,9 @@ import pytest
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.storage import layout
 from tracehouse.storage.compaction import compact
+from tracehouse.storage.lock import lock
 from tracehouse.storage.manifest import FileEntry, Part, TraceRef, load_state
-from tracehouse.storage.upkeep import clean, lock, prune
+from tracehouse.storage.upkeep import clean, prune
 from tracehouse.storage.writer import PartWriter, commit_staged
 
 
@@ -53,7 +54,7 @@ def parquet_files(out: Path) -> list[str]:
 def test_lock_keeps_others_out(tmp_path):
     out = tmp_path / "deep" / "out"
     code = (
-        "import sys, pathlib; from tracehouse.storage.upkeep import lock\n"
+        "import sys, pathlib; from tracehouse.storage.lock import lock\n"
         "with lock(pathlib.Path(sys.argv[1])): pass"
     )
 
