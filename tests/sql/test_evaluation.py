@@ -69,8 +69,10 @@ def test_columns_may_come_in_another_order_and_spelling():
 def test_many_rows_are_planned_with_the_optimizer_and_give_the_same(monkeypatch):
     few = evaluated(TWO)
     monkeypatch.setattr(module, "_MANY_ROWS", 0)
-    monkeypatch.setattr(Evaluation, "_plan", None)
+    made = Evaluation("trace", schemas())
+    monkeypatch.setattr(module, "_kept", lambda *_: [made])
     assert evaluated(TWO) == few
+    assert not made._planned
 
 
 def test_a_view_that_is_not_evaluated_has_no_rows(lent):

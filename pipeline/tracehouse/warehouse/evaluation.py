@@ -36,6 +36,7 @@ class Evaluation:
         for view in load_views(folder):
             columns = ", ".join(f'"{c.name}" {c.type}' for c in view.columns)
             self._session.execute(f"CREATE TEMP TABLE {view.name} ({columns})")
+        self._session.execute("SET enable_optimizer = false")
         # From here on names stay as they are: a new one would cost every plan.
         self._planned: set[str] = set()
         self._readers: dict[str, duckdb.DuckDBPyRelation] = {}
@@ -57,15 +58,18 @@ class Evaluation:
 
         Raises duckdb.Error.
         """
-        for view in views:
-            if view.name in without_rows:
-                continue
-            if self._given > _MANY_ROWS:
-                self._session.execute(_filling(view))
-            else:
-                self._plan(view)
-                self._session.execute(f"EXECUTE _{view.name}")
+        wanted = [view for view in views if view.name not in without_rows]
+        is_large = self._given > _MANY_ROWS
+        for view in wanted:
+            if not is_large and view.name not in self._planned:
+                self._session.execute(f"PREPARE _{view.name} AS {_filling(view)}")
+                self._planned.add(view.name)
+        # Without it even what was planned sums over windows by a slow way.
+        self._session.execute("SET enable_optimizer = true")
+        for view in wanted:
+            self._session.execute(_filling(view) if is_large else f"EXECUTE _{view.name}")
             self._rows[view.name] = None
+        self._session.execute("SET enable_optimizer = false")
 
     def rows(self, view: View) -> pa.Table:
         """Return the rows of an evaluated view, in its order."""
@@ -90,16 +94,6 @@ class Evaluation:
     def close(self) -> None:
         """Close the session."""
         self._session.close()
-
-    def _plan(self, view: View) -> None:
-        if view.name in self._planned:
-            return
-        self._session.execute("SET enable_optimizer = false")
-        try:
-            self._session.execute(f"PREPARE _{view.name} AS {_filling(view)}")
-        finally:  # what is executed without it sums over windows by a slow way
-            self._session.execute("SET enable_optimizer = true")
-        self._planned.add(view.name)
 
     def _read(self, view: View) -> pa.Table:
         if view.name not in self._readers:
