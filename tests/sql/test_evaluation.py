@@ -12,6 +12,7 @@ from part_tables import A, B, activity, part
 from tracehouse.analysis.summaries import evaluated
 from tracehouse.schema.tables import STEP_GRAMMARS, TABLES
 from tracehouse.warehouse import evaluation as module
+from tracehouse.warehouse.connection import limit_memory
 from tracehouse.warehouse.evaluation import Evaluation, evaluation
 from tracehouse.warehouse.views import View, load_views
 
@@ -70,7 +71,7 @@ def test_many_rows_are_planned_with_the_optimizer_and_give_the_same(monkeypatch)
     few = evaluated(TWO)
     monkeypatch.setattr(module, "_MANY_ROWS", 0)
     made = Evaluation("trace", schemas())
-    monkeypatch.setattr(module, "_kept", lambda *_: [made])
+    monkeypatch.setattr(module, "_kept", lambda _: {"trace": [made]})
     assert evaluated(TWO) == few
     assert not made._planned
 
@@ -124,3 +125,15 @@ def test_one_that_failed_is_not_lent_again():
     assert failed is once
     with evaluation("trace", schemas()) as other:
         assert other is not failed
+
+
+def test_plans_give_way_to_a_limit_of_memory():
+    with evaluation("trace", schemas()) as kept:
+        kept.give(TWO)
+        kept.evaluate(VIEWS.values())
+    try:
+        limit_memory(1 << 18)  # less than they hold
+    finally:
+        limit_memory(None)
+    with evaluation("trace", schemas()) as other:
+        assert other is not kept

@@ -144,7 +144,7 @@ def _run_rows(relation: Relation, out: Path) -> str:
     types = ", ".join(f"{c.name}: {quoted_text(c.type)}" for c in relation.columns)
     return (
         f"SELECT {_names(relation)} FROM read_json([{pattern}], columns = {{{types}}},"
-        " format = 'newline_delimited')"
+        " format = 'newline_delimited', records = true, maximum_sample_files = 1)"
     )
 
 

@@ -16,7 +16,7 @@ from os import getpid
 import duckdb
 import pyarrow as pa
 
-from tracehouse.warehouse.connection import open_session
+from tracehouse.warehouse.connection import open_session, when_memory_is_short
 from tracehouse.warehouse.views import View, load_views
 
 _MANY_ROWS = 250_000  # of all inputs: the optimizer repays from 60,000 steps, 600,000 kernels
@@ -137,7 +137,7 @@ def evaluation(folder: str, inputs: Mapping[str, pa.Schema]) -> Iterator[Evaluat
         folder: of sql/.
         inputs: what the views read beside each other: of each folder always the same.
     """
-    kept = _kept(getpid(), folder)
+    kept = _kept(getpid()).setdefault(folder, [])
     try:
         lent = kept.pop()
     except IndexError:
@@ -153,6 +153,16 @@ def evaluation(folder: str, inputs: Mapping[str, pa.Schema]) -> Iterator[Evaluat
 
 
 @cache
-def _kept(process: int, folder: str) -> list[Evaluation]:
-    """Return those that nobody uses; a fork must not go on with those of its parent."""
-    return []
+def _kept(process: int) -> dict[str, list[Evaluation]]:
+    """Return by folder those that nobody uses; a fork must not go on with those of its parent."""
+    return {}
+
+
+def _let_go() -> None:
+    """Close those that nobody uses: the plans hold some of what they made last."""
+    for kept in _kept(getpid()).values():
+        while kept:
+            kept.pop().close()
+
+
+when_memory_is_short(_let_go)
