@@ -30,6 +30,13 @@
 --   Collectives do not count there: their sizes stand in args of their own.
 CREATE OR REPLACE VIEW _check_values AS
 WITH
+    shaped AS (
+        SELECT
+            trace_id,
+            signature_id
+        FROM signatures
+        WHERE input_dims IS NOT NULL
+    ),
     calls AS (
         SELECT
             trace_id,
@@ -116,13 +123,13 @@ WITH
         SELECT
             calls.trace_id,
             sum(calls.gpu_ns) AS call_gpu_ns,
-            sum(calls.gpu_ns) FILTER (WHERE signatures.input_dims IS NULL) AS unshaped_gpu_ns,
+            sum(calls.gpu_ns) FILTER (WHERE shaped.signature_id IS NULL) AS unshaped_gpu_ns,
             sum(calls.host_ns) AS call_host_ns,
-            sum(calls.host_ns) FILTER (WHERE signatures.input_dims IS NULL) AS unshaped_host_ns
+            sum(calls.host_ns) FILTER (WHERE shaped.signature_id IS NULL) AS unshaped_host_ns
         FROM calls
-        LEFT JOIN signatures
-            ON signatures.trace_id = calls.trace_id
-            AND signatures.signature_id = calls.signature_id
+        LEFT JOIN shaped
+            ON shaped.trace_id = calls.trace_id
+            AND shaped.signature_id = calls.signature_id
         GROUP BY calls.trace_id
         UNION ALL BY NAME
         SELECT
