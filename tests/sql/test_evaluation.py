@@ -67,6 +67,18 @@ def test_columns_may_come_in_another_order_and_spelling():
     assert evaluated(TWO | {"kernels": turned}) == evaluated(TWO)
 
 
+def test_rows_may_come_in_crumbs():
+    kernels = TWO["kernels"]
+    others = kernels.slice(2).set_column(  # with a dictionary of their own
+        kernels.column_names.index("name"),
+        kernels.schema.field("name"),
+        pa.array(["a"]).dictionary_encode(),
+    )
+    crumbs = pa.concat_tables([kernels.slice(0, 1), kernels.slice(1, 1), others])
+    assert crumbs["name"].num_chunks == 3
+    assert evaluated(TWO | {"kernels": crumbs}) == evaluated(TWO)
+
+
 def test_many_rows_are_planned_with_the_optimizer_and_give_the_same(monkeypatch):
     few = evaluated(TWO)
     monkeypatch.setattr(module, "_MANY_ROWS", 0)

@@ -20,6 +20,7 @@ from tracehouse.warehouse.connection import open_session, when_memory_is_short
 from tracehouse.warehouse.views import View, load_views
 
 _MANY_ROWS = 250_000  # of all inputs: the optimizer repays from 60,000 steps, 600,000 kernels
+_VECTOR_ROWS = 2_048  # that DuckDB works on at a time
 
 
 class Evaluation:
@@ -115,9 +116,13 @@ class _Input:
         self._table = table
 
     def give(self, table: pa.Table) -> None:
-        # The plans know the types.
         schema = self._none.schema
-        self._table = table if table.schema == schema else table.select(schema.names).cast(schema)
+        if table.schema != schema:  # the plans know the types
+            table = table.select(schema.names).cast(schema)
+        # Each chunk goes through a plan by itself: ten rows cost as much as a vector of them.
+        pieces = max((column.num_chunks for column in table.columns), default=0)
+        is_crumbled = pieces > 1 and table.num_rows < pieces * _VECTOR_ROWS
+        self._table = table.unify_dictionaries().combine_chunks() if is_crumbled else table
 
     def clear(self) -> None:
         self._table = self._none
