@@ -25,8 +25,8 @@ from tracehouse.analysis.summaries import coded_steps
 from tracehouse.formulas.model import WHY, Why
 from tracehouse.schema import tables
 from tracehouse.serving.steady_state import steady_state
-from tracehouse.warehouse.connection import open_session
-from tracehouse.warehouse.views import evaluate_views, load_views
+from tracehouse.warehouse.evaluation import evaluation
+from tracehouse.warehouse.views import load_views
 
 CONC = 64
 TRACE = "0" * 16
@@ -76,18 +76,16 @@ def constant(word: str, count: int) -> pa.Array:
 
 def evaluated(notes: pa.Table) -> tuple[dict[str, float], pa.Table]:
     """CPU seconds of each view that `steps` needs, and what the steady state is found in."""
-    empty = {
-        name: tables.TABLES[name].schema.empty_table() for name in ("ops", "kernels", "launches")
-    }
-    given = {"annotations": notes, "step_grammars": step_grammars.load().table()} | empty
+    schemas = {name: tables.TABLES[name].schema for name in ("ops", "kernels", "launches")}
+    given = {"annotations": notes, "step_grammars": step_grammars.load().table()}
     seconds = {}
-    with open_session() as session:
-        for name, table in given.items():
-            session.register(name, table)
+    with evaluation("trace", schemas | {n: table.schema for n, table in given.items()}) as part:
+        part.give(given)
         for view in load_views("trace"):
             if view.name.startswith("_step_") or view.name == "steps":
-                seconds[view.name] = cpu_of(lambda v=view: evaluate_views(session, [v]))
-        return seconds, coded_steps(session)
+                seconds[view.name] = cpu_of(lambda v=view: part.evaluate([v]))
+        steps = next(view for view in load_views("trace") if view.name == "steps")
+        return seconds, coded_steps(part.rows(steps))
 
 
 def attention(steps: pa.Table) -> float:

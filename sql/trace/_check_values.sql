@@ -30,7 +30,30 @@
 --   Collectives do not count there: their sizes stand in args of their own.
 CREATE OR REPLACE VIEW _check_values AS
 WITH
-    gpu AS (
+    shaped AS (
+        SELECT
+            trace_id,
+            signature_id
+        FROM signatures
+        WHERE input_dims IS NOT NULL
+    ),
+    calls AS (
+        SELECT
+            trace_id,
+            signature_id,
+            sum(CAST(direct_kernel_time_ns AS HUGEINT)) AS gpu_ns,
+            sum(CAST(self_ns AS HUGEINT)) AS host_ns
+        FROM ops
+        WHERE coalesce(category NOT IN ('collective', 'record_param_comms'), TRUE)
+        GROUP BY trace_id, signature_id
+    ),
+    sums AS (
+        SELECT
+            trace_id,
+            TRUE AS is_trace,
+            status
+        FROM traces
+        UNION ALL BY NAME
         SELECT
             trace_id,
             count(*) AS activities,
@@ -52,20 +75,19 @@ WITH
             count(*) FILTER (WHERE ts_ns IS NULL OR dur_ns IS NULL) AS untimed
         FROM kernels
         GROUP BY trace_id
-    ),
-    stepped AS (
-        SELECT DISTINCT trace_id
+        UNION ALL BY NAME
+        SELECT DISTINCT
+            trace_id,
+            TRUE AS is_stepped
         FROM annotations
         WHERE role = 'step'
-    ),
-    gaps AS (
+        UNION ALL BY NAME
         SELECT
             trace_id,
             sum(CAST(dur_ns AS HUGEINT)) AS gap_ns
         FROM idle_gaps
         GROUP BY trace_id
-    ),
-    devices AS (
+        UNION ALL BY NAME
         SELECT
             trace_id,
             sum(CAST(total_ns AS HUGEINT) - busy_ns) AS idle_ns,
@@ -79,56 +101,44 @@ WITH
             ) AS timeline_difference_ns
         FROM gpu_timeline
         GROUP BY trace_id
-    ),
-    op_sums AS (
+        UNION ALL BY NAME
         SELECT
             trace_id,
-            sum(kernel_count) AS kernel_count,
-            sum(CAST(direct_kernel_time_ns AS HUGEINT)) AS time_ns
+            CAST(busy_ns AS HUGEINT) AS busy_ns
+        FROM trace_timeline
+        UNION ALL BY NAME
+        SELECT
+            trace_id,
+            sum(kernel_count) AS op_kernel_count,
+            sum(CAST(direct_kernel_time_ns AS HUGEINT)) AS op_time_ns
         FROM op_summary
         GROUP BY trace_id
-    ),
-    kernel_sums AS (
+        UNION ALL BY NAME
         SELECT
             trace_id,
-            sum(CAST(time_ns AS HUGEINT)) AS time_ns
+            sum(CAST(time_ns AS HUGEINT)) AS kernel_time_ns
         FROM kernel_summary
         GROUP BY trace_id
-    ),
-    shaped AS (
+        UNION ALL BY NAME
         SELECT
-            trace_id,
-            signature_id
-        FROM signatures
-        WHERE input_dims IS NOT NULL
-    ),
-    calls AS (
-        SELECT
-            ops.trace_id,
-            sum(CAST(ops.direct_kernel_time_ns AS HUGEINT)) AS gpu_ns,
-            sum(CAST(ops.direct_kernel_time_ns AS HUGEINT)) FILTER (
-                WHERE shaped.signature_id IS NULL
-            ) AS unshaped_gpu_ns,
-            sum(CAST(ops.self_ns AS HUGEINT)) AS host_ns,
-            sum(CAST(ops.self_ns AS HUGEINT)) FILTER (
-                WHERE shaped.signature_id IS NULL
-            ) AS unshaped_host_ns
-        FROM ops
+            calls.trace_id,
+            sum(calls.gpu_ns) AS call_gpu_ns,
+            sum(calls.gpu_ns) FILTER (WHERE shaped.signature_id IS NULL) AS unshaped_gpu_ns,
+            sum(calls.host_ns) AS call_host_ns,
+            sum(calls.host_ns) FILTER (WHERE shaped.signature_id IS NULL) AS unshaped_host_ns
+        FROM calls
         LEFT JOIN shaped
-            ON shaped.trace_id = ops.trace_id
-            AND shaped.signature_id = ops.signature_id
-        WHERE coalesce(ops.category NOT IN ('collective', 'record_param_comms'), TRUE)
-        GROUP BY ops.trace_id
-    ),
-    delays AS (
+            ON shaped.trace_id = calls.trace_id
+            AND shaped.signature_id = calls.signature_id
+        GROUP BY calls.trace_id
+        UNION ALL BY NAME
         SELECT
             trace_id,
             count(delay_ns) AS measured,
             count(*) FILTER (WHERE delay_ns < 0) AS negative
         FROM launches
         GROUP BY trace_id
-    ),
-    found AS (
+        UNION ALL BY NAME
         SELECT
             trace_id,
             sum(count) FILTER (WHERE code = 'CORRELATION_AMBIGUOUS') AS ambiguous,
@@ -137,56 +147,77 @@ WITH
             sum(count) FILTER (WHERE code IN ('TRUNCATED', 'INTERLEAVED_WRITERS')) AS cut
         FROM issues
         GROUP BY trace_id
+    ),
+    whole AS (
+        SELECT
+            trace_id,
+            max(status) AS status,
+            max(activities) AS activities,
+            max(time_ns) AS time_ns,
+            max(pre_window_ns) AS pre_window_ns,
+            max(unlinked_ns) AS unlinked_ns,
+            max(graph_ns) AS graph_ns,
+            max(bare_launch_ns) AS bare_launch_ns,
+            max(stepless_ns) AS stepless_ns,
+            max(clipped) AS clipped,
+            max(untimed) AS untimed,
+            bool_or(is_stepped) AS is_stepped,
+            max(gap_ns) AS gap_ns,
+            max(idle_ns) AS idle_ns,
+            max(timeline_difference_ns) AS timeline_difference_ns,
+            max(busy_ns) AS busy_ns,
+            max(op_kernel_count) AS op_kernel_count,
+            max(op_time_ns) AS op_time_ns,
+            max(kernel_time_ns) AS kernel_time_ns,
+            max(call_gpu_ns) AS call_gpu_ns,
+            max(unshaped_gpu_ns) AS unshaped_gpu_ns,
+            max(call_host_ns) AS call_host_ns,
+            max(unshaped_host_ns) AS unshaped_host_ns,
+            max(measured) AS measured,
+            max(negative) AS negative,
+            max(ambiguous) AS ambiguous,
+            max(clocks) AS clocks,
+            max(dropped) AS dropped,
+            max(cut) AS cut
+        FROM sums
+        GROUP BY trace_id
+        HAVING bool_or(is_trace)
     )
 SELECT
-    traces.trace_id,
-    CAST(abs(devices.idle_ns - coalesce(gaps.gap_ns, 0)) AS DOUBLE) AS idle_difference_ns,
-    CAST(devices.timeline_difference_ns AS DOUBLE) AS timeline_difference_ns,
-    CAST(abs(gpu.activities - coalesce(op_sums.kernel_count, 0)) AS DOUBLE)
-        AS op_kernels_difference,
+    trace_id,
+    CAST(abs(idle_ns - coalesce(gap_ns, 0)) AS DOUBLE) AS idle_difference_ns,
+    CAST(timeline_difference_ns AS DOUBLE) AS timeline_difference_ns,
+    CAST(abs(activities - coalesce(op_kernel_count, 0)) AS DOUBLE) AS op_kernels_difference,
     CASE
-        WHEN gpu.time_ns IS NOT NULL THEN CAST(
-            greatest(whole.busy_ns - op_sums.time_ns, op_sums.time_ns - gpu.time_ns, 0) AS DOUBLE
-        )
+        WHEN time_ns IS NOT NULL
+            THEN CAST(greatest(busy_ns - op_time_ns, op_time_ns - time_ns, 0) AS DOUBLE)
     END AS op_time_difference_ns,
-    CAST(abs(kernel_sums.time_ns - gpu.time_ns) AS DOUBLE) AS kernel_time_difference_ns,
-    100.0::DOUBLE * coalesce(gpu.unlinked_ns, 0) / nullif(gpu.time_ns, 0) AS unlinked_pct,
-    100.0::DOUBLE * coalesce(gpu.pre_window_ns, 0) / nullif(gpu.time_ns, 0) AS pre_window_pct,
-    100.0::DOUBLE * coalesce(gpu.graph_ns, 0) / nullif(gpu.time_ns, 0) AS graph_without_op_pct,
-    100.0::DOUBLE * coalesce(gpu.bare_launch_ns, 0) / nullif(gpu.time_ns, 0)
-        AS launch_without_op_pct,
+    CAST(abs(kernel_time_ns - time_ns) AS DOUBLE) AS kernel_time_difference_ns,
+    100.0::DOUBLE * coalesce(unlinked_ns, 0) / nullif(time_ns, 0) AS unlinked_pct,
+    100.0::DOUBLE * coalesce(pre_window_ns, 0) / nullif(time_ns, 0) AS pre_window_pct,
+    100.0::DOUBLE * coalesce(graph_ns, 0) / nullif(time_ns, 0) AS graph_without_op_pct,
+    100.0::DOUBLE * coalesce(bare_launch_ns, 0) / nullif(time_ns, 0) AS launch_without_op_pct,
     CASE
-        WHEN stepped.trace_id IS NOT NULL
-            THEN 100.0::DOUBLE * coalesce(gpu.stepless_ns, 0) / nullif(gpu.time_ns, 0)
+        WHEN is_stepped THEN 100.0::DOUBLE * coalesce(stepless_ns, 0) / nullif(time_ns, 0)
     END AS without_step_pct,
-    CAST(gpu.clipped AS DOUBLE) AS clipped_kernels,
-    CAST(gpu.untimed AS DOUBLE) AS untimed_kernels,
+    CAST(clipped AS DOUBLE) AS clipped_kernels,
+    CAST(untimed AS DOUBLE) AS untimed_kernels,
     CASE
-        WHEN calls.gpu_ns > 0
-            THEN 100.0::DOUBLE * coalesce(calls.unshaped_gpu_ns, 0) / calls.gpu_ns
-        ELSE 100.0::DOUBLE * coalesce(calls.unshaped_host_ns, 0) / nullif(calls.host_ns, 0)
+        WHEN call_gpu_ns > 0
+            THEN 100.0::DOUBLE * coalesce(unshaped_gpu_ns, 0) / call_gpu_ns
+        ELSE 100.0::DOUBLE * coalesce(unshaped_host_ns, 0) / nullif(call_host_ns, 0)
     END AS without_shapes_pct,
     CASE
-        WHEN gpu.activities > 0 THEN CAST(coalesce(found.ambiguous, 0) AS DOUBLE)
+        WHEN activities > 0 THEN CAST(coalesce(ambiguous, 0) AS DOUBLE)
     END AS ambiguous_correlations,
     CASE
-        WHEN gpu.activities > 0 THEN CAST(coalesce(found.clocks, 0) AS DOUBLE)
+        WHEN activities > 0 THEN CAST(coalesce(clocks, 0) AS DOUBLE)
     END AS clock_domains,
-    100.0::DOUBLE * delays.negative / nullif(delays.measured, 0) AS early_kernels_pct,
+    100.0::DOUBLE * negative / nullif(measured, 0) AS early_kernels_pct,
     CASE
-        WHEN traces.status <> 'rejected' THEN CAST(coalesce(found.dropped, 0) AS DOUBLE)
+        WHEN status <> 'rejected' THEN CAST(coalesce(dropped, 0) AS DOUBLE)
     END AS dropped_events,
     CASE
-        WHEN traces.status <> 'rejected' THEN CAST(coalesce(found.cut, 0) AS DOUBLE)
+        WHEN status <> 'rejected' THEN CAST(coalesce(cut, 0) AS DOUBLE)
     END AS cut_short
-FROM traces
-LEFT JOIN gpu ON gpu.trace_id = traces.trace_id
-LEFT JOIN stepped ON stepped.trace_id = traces.trace_id
-LEFT JOIN gaps ON gaps.trace_id = traces.trace_id
-LEFT JOIN devices ON devices.trace_id = traces.trace_id
-LEFT JOIN trace_timeline AS whole ON whole.trace_id = traces.trace_id
-LEFT JOIN op_sums ON op_sums.trace_id = traces.trace_id
-LEFT JOIN kernel_sums ON kernel_sums.trace_id = traces.trace_id
-LEFT JOIN calls ON calls.trace_id = traces.trace_id
-LEFT JOIN delays ON delays.trace_id = traces.trace_id
-LEFT JOIN found ON found.trace_id = traces.trace_id;
+FROM whole;

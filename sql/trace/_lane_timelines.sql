@@ -25,24 +25,6 @@
 --   give the exposed times: |COMM - COMP| = |COMP + COMM| - |COMP|.
 CREATE OR REPLACE VIEW _lane_timelines AS
 WITH
-    preceded_spans AS (
-        SELECT
-            lane,
-            kind,
-            from_ns,
-            to_ns,
-            max(to_ns) OVER earlier AS any_until_ns,
-            max(to_ns) FILTER (WHERE kind IN ('compute', 'memset')) OVER earlier AS comp_until_ns,
-            max(to_ns) FILTER (WHERE kind = 'comm') OVER earlier AS comm_until_ns,
-            max(to_ns) FILTER (WHERE kind IN ('compute', 'memset', 'comm'))
-                OVER earlier AS either_until_ns,
-            max(to_ns) FILTER (WHERE kind = 'memcpy') OVER earlier AS memcpy_until_ns
-        FROM _lane_spans
-        WINDOW earlier AS (
-            ORDER BY from_ns, lane, event_id
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        )
-    ),
     unions AS (
         SELECT
             lane,
@@ -67,7 +49,7 @@ WITH
                 FILTER (WHERE kind = 'memcpy'),
                 0
             ) AS memcpy_ns
-        FROM preceded_spans
+        FROM _lane_spans
         GROUP BY lane
     )
 SELECT

@@ -16,34 +16,16 @@
 --   the gap it lies in. Of several activities that end together, the one that started first opens
 --   the gap.
 CREATE OR REPLACE VIEW idle_gaps AS
-WITH
-    preceded_spans AS (
-        SELECT
-            trace_id,
-            rank_label,
-            device,
-            event_id,
-            start_ns,
-            first_ns,
-            from_ns,
-            max(to_ns) OVER earlier AS idle_since_ns,
-            arg_max(event_id, to_ns) OVER earlier AS last_to_end_id
-        FROM _lane_spans
-        WHERE NOT is_whole
-        WINDOW earlier AS (
-            ORDER BY from_ns, lane, event_id
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        )
-    )
 SELECT
     trace_id,
     rank_label,
     device,
     event_id AS next_kernel_id,
     last_to_end_id AS prev_kernel_id,
-    TRY_CAST(start_ns - (from_ns - idle_since_ns) AS BIGINT) AS ts_ns,
-    TRY_CAST(from_ns - idle_since_ns AS BIGINT) AS dur_ns,
+    TRY_CAST(start_ns - (from_ns - any_until_ns) AS BIGINT) AS ts_ns,
+    TRY_CAST(from_ns - any_until_ns AS BIGINT) AS dur_ns,
     CAST(NULL AS VARCHAR) AS cause
-FROM preceded_spans
-WHERE from_ns > idle_since_ns
+FROM _lane_spans
+WHERE NOT is_whole
+    AND from_ns > any_until_ns
     AND start_ns > first_ns;

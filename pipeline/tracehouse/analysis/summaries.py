@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import duckdb
 import pyarrow as pa
 
 from tracehouse.analysis.attention_kernels import attention_kernels
@@ -17,24 +16,27 @@ from tracehouse.analysis.op_perf import op_perf
 from tracehouse.analysis.serving_work import ranks_of
 from tracehouse.analysis.settings import DEFAULT, Settings
 from tracehouse.formulas.arch import Arch
-from tracehouse.schema.tables import ATTENTION_ROOFLINE
+from tracehouse.schema.tables import ATTENTION_ROOFLINE, STEP_GRAMMARS, TABLES
 from tracehouse.serving.steady_state import steady_state
 from tracehouse.stopwatch import Stopwatch
 from tracehouse.vocab import Role
-from tracehouse.warehouse.connection import open_session
-from tracehouse.warehouse.views import View, evaluate_views, load_views
+from tracehouse.warehouse.evaluation import Evaluation, evaluation
+from tracehouse.warehouse.views import View, load_views
 
 INPUTS = (
     *("traces", "issues", "kernels", "ops", "launches", "signatures", "annotations"),
     *("op_perf", "attention_roofline", "triton_kernels", "step_grammars", "steady_state"),
 )
 
-_STEPS = """
-SELECT
-    trace_id, step_id, process, phase, r, framework, violated,
-    r_c, r_g, c_sq, c_sk, c_sqsq, c_sqsk, g_sq, g_sk, g_sqsq, g_sqsk, tokens, t_sk, t_sqsq, t_sqsk
-FROM steps
-"""
+_MADE = ("op_perf", "attention_roofline", "step_grammars", "steady_state")  # here
+_SCHEMAS = {name: (TABLES | {STEP_GRAMMARS.name: STEP_GRAMMARS})[name].schema for name in INPUTS}
+
+# Of a step, what the work of ops and the steady state depend on.
+_STEP_COLUMNS = (
+    *("trace_id", "step_id", "process", "phase", "r", "framework", "violated", "r_c", "r_g"),
+    *("c_sq", "c_sk", "c_sqsq", "c_sqsk", "g_sq", "g_sk", "g_sqsq", "g_sqsk", "tokens"),
+    *("t_sk", "t_sqsq", "t_sqsk"),
+)
 
 # Views without rows where no annotation is a step or part of one, or no kernel is compiled.
 _OF_STEPS = (
@@ -70,14 +72,16 @@ def summarise(
         KeyError: one of INPUTS is missing.
         UsageError: the user's categories or formulas cannot be used.
     """
-    given = {**tables, "step_grammars": settings.grammars.table()}
+    given = {name: tables[name] for name in INPUTS if name not in _MADE}
+    given["step_grammars"] = settings.grammars.table()
     views = load_views("trace")
     first = _needed_by("steps", views)
     watch = Stopwatch() if watch is None else watch
-    with _session(given) as session:
+    with evaluation("trace", _SCHEMAS) as part:
         with watch.stage("views"):
-            evaluate_views(session, first, _without_steps(given))
-            steps = coded_steps(session)
+            part.give(given)
+            part.evaluate(first, _without_steps(given))
+            steps = coded_steps(part.rows(first[-1]))
         with watch.stage("formulas"):
             work = op_perf({**tables, "steps": steps}, archs or {}, settings)
             measured = {
@@ -86,30 +90,32 @@ def summarise(
             }
         with watch.stage("views"):
             measured["steady_state"] = steady_state(steps, settings.workload)
-            for name, table in measured.items():
-                session.register(name, table)
+            part.give(measured)
             rest = [view for view in views if view not in first]
-            evaluate_views(session, rest, _without_rows({**given, **measured}))
-            return measured | _public(session, views)
+            part.evaluate(rest, _without_rows({**given, **measured}))
+            return measured | _public(part, views)
 
 
 def steps_alone(
     linked: Mapping[str, pa.Table], settings: Settings = DEFAULT
 ) -> tuple[pa.Table, pa.Table]:
     """Make `steps`, in order, and `steady_state` of one linked trace, and nothing else."""
-    given = {**linked, "step_grammars": settings.grammars.table()}
-    with _session(given) as session:
-        evaluate_views(session, _needed_by("steps", load_views("trace")))
-        steps = session.sql("SELECT * FROM steps ORDER BY step_id").to_arrow_table()
+    needed = _needed_by("steps", load_views("trace"))
+    with evaluation("trace", _SCHEMAS) as part:
+        part.give({name: linked[name] for name in INPUTS if name in linked})
+        part.give({"step_grammars": settings.grammars.table()})
+        part.evaluate(needed)
+        steps = part.rows(needed[-1])
     return steps, steady_state(steps, settings.workload)
 
 
 def evaluated(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """Evaluate every public view of sql/trace over the INPUTS: its name to its rows."""
     views = load_views("trace")
-    with _session(tables) as session:
-        evaluate_views(session, views)
-        return _public(session, views)
+    with evaluation("trace", _SCHEMAS) as part:
+        part.give({name: tables[name] for name in INPUTS})
+        part.evaluate(views)
+        return _public(part, views)
 
 
 def _attention(
@@ -141,22 +147,13 @@ def _without_rows(tables: Mapping[str, pa.Table]) -> frozenset[str]:
     return _without_steps(tables) | {*of_kernels, *of_attention}
 
 
-def coded_steps(session: duckdb.DuckDBPyConnection) -> pa.Table:
-    """Return rows of the view `steps`, its words dictionary-encoded as those of stored tables."""
-    steps = session.sql(_STEPS).to_arrow_table()
+def coded_steps(rows: pa.Table) -> pa.Table:
+    """Take of `steps` what is needed here, words dictionary-encoded as those of stored tables."""
+    steps = rows.select(_STEP_COLUMNS)
     for place, field in enumerate(steps.schema):
         if pa.types.is_string(field.type):
             steps = steps.set_column(place, field.name, steps[field.name].dictionary_encode())
     return steps
-
-
-def _session(tables: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:
-    """Open a session that sees those of the INPUTS that are given."""
-    session = open_session()
-    for name in INPUTS:
-        if name in tables:
-            session.register(name, tables[name])
-    return session
 
 
 def _needed_by(name: str, views: Sequence[View]) -> list[View]:
@@ -168,9 +165,5 @@ def _needed_by(name: str, views: Sequence[View]) -> list[View]:
     return [view for view in views if view.name in needed]
 
 
-def _public(session: duckdb.DuckDBPyConnection, views: Sequence[View]) -> dict[str, pa.Table]:
-    return {view.name: _rows(session, view) for view in views if not view.is_private}
-
-
-def _rows(session: duckdb.DuckDBPyConnection, view: View) -> pa.Table:
-    return session.sql(f"SELECT * FROM {view.name} ORDER BY {view.order_by}").to_arrow_table()
+def _public(part: Evaluation, views: Sequence[View]) -> dict[str, pa.Table]:
+    return {view.name: part.rows(view) for view in views if not view.is_private}

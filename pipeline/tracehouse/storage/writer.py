@@ -18,6 +18,7 @@ from tracehouse.storage.manifest import FileEntry, Part, TableFile, commit_part,
 
 GROUP_ROWS = 1 << 17
 _DICTIONARY_BYTES = 8 << 20  # of a column's distinct words in a row group
+_FEW_ROWS = 1_000  # for fewer zstd takes longer to begin than for its work; Snappy does not
 _STATISTICS = ("trace_id", "event_id", "ts_ns")  # what queries narrow by
 _HASH_CHUNK = 1 << 20
 
@@ -133,22 +134,8 @@ class _TableWriter:
         self._finished: TableFile | None = None
         self._waiting: list[pa.Table] = []
         self._waiting_rows = 0
-        columns = {field.name: field.type for field in schema}
-        self._writer = pq.ParquetWriter(
-            temporary,
-            schema,
-            compression="zstd",
-            compression_level=1,
-            write_page_checksum=True,  # 0.1 % longer; DuckDB reads past them, pyarrow can verify
-            use_dictionary=[n for n, type_ in columns.items() if pa.types.is_dictionary(type_)],
-            dictionary_pagesize_limit=_DICTIONARY_BYTES,
-            write_statistics=[name for name in _STATISTICS if name in columns],
-            column_encoding={
-                name: "DELTA_BINARY_PACKED"
-                for name, type_ in columns.items()
-                if pa.types.is_integer(type_)
-            },
-        )
+        self._schema = schema
+        self._writer: pq.ParquetWriter | None = None  # until rows are written
 
     def append(self, table: pa.Table) -> None:
         self._waiting.append(table)
@@ -160,6 +147,7 @@ class _TableWriter:
         """Write what is left, bring it to disk and describe it as the file at `path`, once."""
         if self._finished is None:
             self._flush()
+            assert self._writer is not None
             with durable.naming(self.final):
                 self._writer.close()
                 durable.sync(self.temporary)
@@ -170,11 +158,8 @@ class _TableWriter:
     def drop(self) -> None:
         """Leave nothing; what cannot be written any more, as on a full disk, need not be."""
         try:
-            self._writer.close()
-        except OSError:
-            self._writer.is_open = False  # else it would try again when it is collected
-            with suppress(OSError):
-                self._writer.close()  # its file
+            if self._writer is not None:
+                _close(self._writer)
         finally:
             self.temporary.unlink(missing_ok=True)
 
@@ -188,9 +173,38 @@ class _TableWriter:
         table = pa.concat_tables(self._waiting).unify_dictionaries()
         groups = max(table.num_rows // GROUP_ROWS, 1)
         with durable.naming(self.final):
+            if self._writer is None:
+                self._writer = self._opened(is_small=table.num_rows < _FEW_ROWS)
             self._writer.write_table(table, row_group_size=-(-table.num_rows // groups))
         self._rows += table.num_rows
         self._waiting, self._waiting_rows = [], 0
+
+    def _opened(self, *, is_small: bool) -> pq.ParquetWriter:
+        columns = {field.name: field.type for field in self._schema}
+        return pq.ParquetWriter(
+            self.temporary,
+            self._schema,
+            compression="snappy" if is_small else "zstd",
+            compression_level=None if is_small else 1,
+            write_page_checksum=True,  # 0.1 % longer; DuckDB reads past them, pyarrow can verify
+            use_dictionary=[n for n, type_ in columns.items() if pa.types.is_dictionary(type_)],
+            dictionary_pagesize_limit=_DICTIONARY_BYTES,
+            write_statistics=[name for name in _STATISTICS if name in columns],
+            column_encoding={
+                name: "DELTA_BINARY_PACKED"
+                for name, type_ in columns.items()
+                if pa.types.is_integer(type_)
+            },
+        )
+
+
+def _close(writer: pq.ParquetWriter) -> None:
+    try:
+        writer.close()
+    except OSError:
+        writer.is_open = False  # else it would try again when it is collected
+        with suppress(OSError):
+            writer.close()  # its file
 
 
 def checksum(path: Path) -> str:

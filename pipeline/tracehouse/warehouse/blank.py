@@ -18,6 +18,7 @@ import xxhash
 from tracehouse import __version__
 from tracehouse.warehouse.catalogue import Relation, live_views, relations
 from tracehouse.warehouse.connection import open_file
+from tracehouse.warehouse.origin import ORIGIN_TABLE
 from tracehouse.warehouse.views import comment
 
 # Beside the compiled routines, which live and go with the code just so.
@@ -81,6 +82,7 @@ def _all_statements() -> list[str]:
         *(";".join(_made(relation)) for relation in relations() if relation.query is None),
         *(f"CREATE VIEW {view.name} AS {view.query}" for view in live_views()),
         *(";".join(_comments(relation)) for relation in relations()),
+        ORIGIN_TABLE,
     ]
 
 

@@ -20,6 +20,7 @@ from tracehouse.warehouse.origin import note_origin
 from tracehouse.warehouse.views import load_views
 
 WAREHOUSE = "warehouse.duckdb"
+_MANY_ROWS = 20_000  # to copy: for fewer the choices of DuckDB's optimizer do not repay it
 
 
 def build(out: Path, state: LakeState) -> None:
@@ -83,14 +84,33 @@ def _fill(connection: duckdb.DuckDBPyConnection, out: Path, state: LakeState) ->
     if any(state.dead.values()):
         connection.register("_dead", dead_rows(out, state))
         connection.execute("CREATE TABLE _dead_rows AS SELECT file, trace_id FROM _dead")
+    if _copied_rows(state) < _MANY_ROWS:
+        connection.execute("SET enable_optimizer = false")
     for relation in relations():
-        if relation.query is not None:
+        if relation.query is not None or not _may_have_rows(relation, state):
             continue
         rows = rows_of(relation, out, state)
         if relation.order_by is None:
             connection.execute(f"CREATE OR REPLACE MACRO {rows_macro(relation)}() AS TABLE {rows}")
         else:
             connection.execute(f"INSERT INTO {relation.name} {rows} ORDER BY {relation.order_by}")
+
+
+def _copied_rows(state: LakeState) -> int:
+    return sum(
+        part.tables[relation.name].rows
+        for relation in relations()
+        if relation.order_by is not None
+        for part in state.parts
+        if relation.name in part.tables
+    )
+
+
+def _may_have_rows(relation: Relation, state: LakeState) -> bool:
+    """Whether a relation is to be filled: most have no rows but those of the lake."""
+    if relation.name in {FILES.name, RUNS.name, *ADDED_ROWS}:
+        return True
+    return any(relation.name in part.tables for part in state.parts)
 
 
 def rows_of(relation: Relation, out: Path, state: LakeState) -> str:
@@ -109,7 +129,7 @@ def rows_of(relation: Relation, out: Path, state: LakeState) -> str:
             f"SELECT {names} FROM ({stored}) AS stored"
             " LEFT JOIN _trace_paths AS paths ON paths.trace_id = stored.trace_id"
         )
-    rows = f"SELECT {_names(relation)} FROM ({stored_rows(relation, out, state)})"
+    rows = stored_rows(relation, out, state)
     if relation.name in ADDED_ROWS:
         added = next(v for v in load_views("warehouse") if v.name == ADDED_ROWS[relation.name])
         return f"{rows} UNION ALL SELECT {_names(relation)} FROM ({added.query})"
@@ -124,7 +144,7 @@ def _run_rows(relation: Relation, out: Path) -> str:
     types = ", ".join(f"{c.name}: {quoted_text(c.type)}" for c in relation.columns)
     return (
         f"SELECT {_names(relation)} FROM read_json([{pattern}], columns = {{{types}}},"
-        " format = 'newline_delimited')"
+        " format = 'newline_delimited', records = true, maximum_sample_files = 1)"
     )
 
 
@@ -137,16 +157,18 @@ def stored_rows(
     dead rows pay for leaving them out, by an anti-join with the table `_dead_rows`.
     """
     columns = [c for c in relation.columns if c.name not in without]
-    names = ", ".join(f'stored."{c.name}"' for c in columns)
     parts = [part for part in state.parts if relation.name in part.tables]
     whole = [out / p.tables[relation.name].path for p in parts if not state.dead.get(p.id)]
     holed = [out / p.tables[relation.name].path for p in parts if state.dead.get(p.id)]
     selects = []
     if whole:
-        selects.append(f"SELECT {names} FROM {_parquet(whole)} AS stored")
+        names = ", ".join(f'"{c.name}"' for c in columns)
+        selects.append(f"SELECT {names} FROM {_parquet(whole)}")
     if holed:
+        names = ", ".join(f'stored."{c.name}"' for c in columns)
         selects.append(
-            f"SELECT {names} FROM {_parquet(holed)} AS stored ANTI JOIN _dead_rows AS dead"
+            f"SELECT {names} FROM {_parquet(holed, 'filename = true')} AS stored"
+            " ANTI JOIN _dead_rows AS dead"
             " ON dead.file = stored.filename AND dead.trace_id = stored.trace_id"
         )
     if not selects:
@@ -154,9 +176,9 @@ def stored_rows(
     return " UNION ALL ".join(selects)
 
 
-def _parquet(paths: list[Path]) -> str:
+def _parquet(paths: list[Path], *options: str) -> str:
     files = ", ".join(quoted_text(_literal_path(path)) for path in paths)
-    return f"read_parquet([{files}], filename = true, hive_partitioning = false)"
+    return f"read_parquet({', '.join((f'[{files}]', *options, 'hive_partitioning = false'))})"
 
 
 def _literal_path(path: Path) -> str:

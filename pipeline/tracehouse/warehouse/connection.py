@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,9 @@ _RESTRICTIONS = (
     "SET autoload_known_extensions = false",
     "SET python_enable_replacements = false",
 )
+
+# What to do where a lower limit of memory cannot be kept to.
+_frees: list[Callable[[], None]] = []
 
 
 def open_session() -> duckdb.DuckDBPyConnection:
@@ -40,8 +43,19 @@ def limit_memory(limit: int | None) -> None:
     database = _database(os.getpid())
     if limit is None:
         database.execute("RESET memory_limit")
-    else:
-        database.execute(f"SET memory_limit = '{int(limit)}B'")
+        return
+    statement = f"SET memory_limit = '{int(limit)}B'"
+    try:
+        database.execute(statement)
+    except duckdb.OutOfMemoryException:  # it holds more by now
+        for free in _frees:
+            free()
+        database.execute(statement)
+
+
+def when_memory_is_short(free: Callable[[], None]) -> None:
+    """Let a function give back what can be done without, where `limit_memory` needs it."""
+    _frees.append(free)
 
 
 def open_file(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
@@ -57,13 +71,14 @@ def open_file(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
 def attached(session: duckdb.DuckDBPyConnection, path: Path) -> Iterator[None]:
     """Let the statements of a session write to the database file at `path`, in one transaction.
 
-    An open database serves further files at a tenth of what it costs to open one anew.
+    An open database serves further files at a tenth of what it costs to open one anew. There is no
+    log: a process that dies before the end leaves a file that is not to be used.
 
     Raises:
         duckdb.Error: the file is absent, locked or no database.
     """
     literal = str(path).replace("'", "''")
-    session.execute(f"ATTACH '{literal}' AS _attached")
+    session.execute(f"ATTACH '{literal}' AS _attached (RECOVERY_MODE NO_WAL_WRITES)")
     try:
         session.execute("USE _attached")
         session.begin()

@@ -14,6 +14,7 @@ from tracehouse.storage import layout
 from tracehouse.warehouse.connection import open_file
 
 _TABLE = "_lake"
+ORIGIN_TABLE = f"CREATE TABLE {_TABLE} (place VARCHAR, manifests VARCHAR, version VARCHAR)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,6 @@ def origin_of(out: Path) -> Origin:
 def note_origin(connection: duckdb.DuckDBPyConnection, out: Path) -> None:
     """Note in a warehouse under construction what it is built from. Raises duckdb.Error."""
     origin = origin_of(out)
-    connection.execute(f"CREATE TABLE {_TABLE} (place VARCHAR, manifests VARCHAR, version VARCHAR)")
     connection.execute(
         f"INSERT INTO {_TABLE} VALUES (?, ?, ?)", [origin.place, origin.manifests, origin.version]
     )

@@ -15,7 +15,7 @@ A file of sql/ holds one view under a header:
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -123,23 +123,15 @@ def in_reading_order(views: Iterable[View]) -> tuple[View, ...]:
     return tuple(ordered)
 
 
-def evaluate_views(
-    connection: duckdb.DuckDBPyConnection,
-    views: Iterable[View],
-    without_rows: Collection[str] = (),
-) -> None:
+def evaluate_views(connection: duckdb.DuckDBPyConnection, views: Iterable[View]) -> None:
     """Put the rows of `views`, given in reading order, into temporary tables of their names.
 
     What they read must exist. Each is evaluated once, whatever reads it: to plan a stack of views
-    anew for each of its readers costs more. Those named in `without_rows` are known to have none,
-    and become empty tables of their columns, which costs nothing.
+    anew for each of its readers costs more. For views that one process evaluates again and again
+    there is `warehouse.evaluation`.
     """
     for view in views:
-        if view.name in without_rows:
-            columns = ", ".join(f"{_quoted(c.name)} {c.type}" for c in view.columns)
-            connection.execute(f"CREATE TEMP TABLE {view.name} ({columns})")
-        else:
-            connection.execute(f"CREATE TEMP TABLE {view.name} AS {view.query}")
+        connection.execute(f"CREATE TEMP TABLE {view.name} AS {view.query}")
 
 
 def comment(meaning: str, unit: str) -> str:

@@ -141,7 +141,16 @@ def test_statistics_where_queries_narrow(tmp_path):
     assert (by_name["event_id"].statistics.min, by_name["event_id"].statistics.max) == (40, 49)
     assert by_name["trace_id"].statistics.max == "t1"
     assert by_name["args"].statistics is None
-    assert by_name["args"].compression == "ZSTD"
+
+
+@pytest.mark.parametrize(("count", "codec"), [(10, "SNAPPY"), (1_000, "ZSTD")])
+def test_few_rows_are_compressed_by_what_begins_fast(tmp_path, count, codec):
+    with PartWriter(tmp_path, PART) as part_writer:
+        part_writer.append("events", events("t1", 5))
+        part_writer.append("events", events("t2", count - 5))
+        part = commit_staged(tmp_path, part_writer.stage([], ["t1", "t2"]))
+    group = pq.read_metadata(tmp_path / part.tables["events"].path).row_group(0)
+    assert (group.num_rows, group.column(0).compression) == (count, codec)
 
 
 def test_every_table_of_the_schema_can_be_written(tmp_path):
