@@ -8,15 +8,17 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from tracehouse.errors import UsageError
 from tracehouse.ingest.recognise import is_url
-from tracehouse.storage import layout, upkeep
-from tracehouse.storage.manifest import damaged_manifests, load_state, shown_path
+from tracehouse.storage import layout
+from tracehouse.storage.address import url_of
+from tracehouse.storage.manifest import all_files, damaged_manifests, load_state, shown_path
+from tracehouse.storage.place import Place, check_lake, looking, writing
 from tracehouse.storage.repair import Repair, take_out
 from tracehouse.storage.verify import Fault, lake_faults, unheld_files
-from tracehouse.warehouse.build import WAREHOUSE, build
+from tracehouse.warehouse.build import WAREHOUSE, copied_tables
 from tracehouse.warehouse.connection import open_file
 from tracehouse.warehouse.faults import lake_columns, warehouse_faults
+from tracehouse.warehouse.publish import publish
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +51,31 @@ def check(out: Path, *, repair: bool = False) -> CheckReport:
 
     Raises UsageError where `out` holds no lake, or a run is writing to it (`repair`); OSError.
     """
-    if not (out / layout.LAKE).is_dir():
-        raise UsageError(f"{out} holds no lake.", hint=f"Try: tracehouse analyze TRACES -o {out}")
+    if url_of(out) is not None:
+        return _checked_bucket(out, repair=repair)
+    check_lake(out)
     if not repair:
         return _found(out)
-    with upkeep.lock(out):
-        report = _found(out)
-        return _repaired(out, report) if report.faults else report
+    with writing(out) as place:
+        report = _found(place.folder)
+        return _repaired(place, report) if report.faults else report
+
+
+def _checked_bucket(out: Path, *, repair: bool) -> CheckReport:
+    """The same of a bucket, all of whose objects are fetched anew."""
+    if not repair:
+        for _ in range(2):
+            with looking(out) as folder:
+                report = _look(folder)
+            if not report.faults:
+                break  # else a run may have removed files between the listing and the fetching
+        return report
+    with writing(out, kept=copied_tables(), is_fresh=True) as place:
+        place.need(
+            all_files(load_state(place.folder, passing_over=damaged_manifests(place.folder)))
+        )
+        report = _look(place.folder)
+        return _repaired(place, report) if report.faults else report
 
 
 def _found(out: Path) -> CheckReport:
@@ -86,7 +106,8 @@ def _relative(path: Path, out: Path) -> str:
     return path.relative_to(out).as_posix()
 
 
-def _repaired(out: Path, report: CheckReport) -> CheckReport:
+def _repaired(place: Place, report: CheckReport) -> CheckReport:
+    out = place.folder
     before = _known_files(out)
     damaged = damaged_manifests(out)
     bad = {fault.part for fault in report.faults if fault.part is not None}
@@ -95,7 +116,7 @@ def _repaired(out: Path, report: CheckReport) -> CheckReport:
     if bad or damaged or any(fault.fault == "unheld" for fault in report.faults):
         done = take_out(out, bad, list(damaged))
     state = load_state(out)
-    build(out, state)
+    publish(place, state, is_forced=True)
     after = {shown_path(entry.path): entry.content_hash for entry in state.files}
     forgotten = sorted(
         {*map(shown_path, done.forgotten), *(path for path in before if path not in after)}

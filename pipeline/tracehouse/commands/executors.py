@@ -18,6 +18,7 @@ from tracehouse import __version__
 from tracehouse.commands.part import PartOutcome, PartTask
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.storage import layout
+from tracehouse.storage.address import url_of
 
 Run = Callable[[PartTask], PartOutcome]
 
@@ -176,15 +177,15 @@ def _wait_for_parent() -> None:
 class DaskCluster:
     """Runs tasks on the workers of a Dask cluster, which others have started.
 
-    `address` is that of its scheduler, or the path of its scheduler file; `out` the warehouse,
-    whose lock this run holds. Raises UsageError if the cluster cannot be reached, or if one of its
-    workers has another version of Tracehouse or does not see `out`.
+    `address` is that of its scheduler, or the path of its scheduler file; `task` one of those to
+    come, whose warehouse this run holds. Raises UsageError if the cluster cannot be reached, or if
+    one of its workers has another version of Tracehouse or does not see that warehouse.
     """
 
     name = "dask"
     shares_memory = False
 
-    def __init__(self, address: str, out: Path) -> None:
+    def __init__(self, address: str, task: PartTask) -> None:
         self._client = _connected(address)
         try:
             from distributed import KilledWorker
@@ -192,7 +193,7 @@ class DaskCluster:
             self._killed = KilledWorker
             self._lonely_since: float | None = None
             self._await_workers(address)
-            self._check_workers(out)
+            self._check_workers(task)
             self._executor = self._client.get_executor(pure=False, retries=0)
         except BaseException:
             self._client.close()
@@ -237,11 +238,11 @@ class DaskCluster:
                 f"the Dask cluster at {address} has no worker", hint="start some, then run it again"
             ) from error
 
-    def _check_workers(self, out: Path) -> None:
+    def _check_workers(self, task: PartTask) -> None:
         """Find out whether every worker can do what it is asked."""
-        lock = out / layout.LOCK
-        ours = (__version__, lock.read_text(encoding="utf-8"))
-        seen: dict[str, Any] = self._client.run(_seen_by_worker, str(lock), on_error="return")
+        place = str(task.out) if task.store is None else task.store
+        ours = _seen_by_worker(place)
+        seen: dict[str, Any] = self._client.run(_seen_by_worker, place, on_error="return")
         for worker, found in sorted(seen.items()):
             if isinstance(found, BaseException):
                 raise UsageError(
@@ -255,8 +256,9 @@ class DaskCluster:
                 )
             if found[1] != ours[1]:
                 raise UsageError(
-                    f"the Dask worker {worker} does not see {out}",
-                    hint="give an OUT on a file system that all workers share, at the same path",
+                    f"the Dask worker {worker} does not see {place}",
+                    hint="give an OUT on a file system that all workers share, at the same path, "
+                    "or in a bucket that all can write to",
                 )
 
 
@@ -285,10 +287,15 @@ def cluster_lost(message: str) -> TracehouseError:
     )
 
 
-def _seen_by_worker(lock: str) -> tuple[str, str | None]:
-    """Return this process's version of Tracehouse, and what stands in a file."""
+def _seen_by_worker(place: str) -> tuple[str, str | None]:
+    """Return this process's version of Tracehouse, and who holds the lock of a warehouse for it."""
     try:
-        return __version__, Path(lock).read_text(encoding="utf-8")
+        if url_of(place) is not None:
+            from tracehouse.storage.bucket import Bucket
+            from tracehouse.storage.lease import token_of
+
+            return __version__, token_of(Bucket(place))
+        return __version__, (Path(place) / layout.LOCK).read_text(encoding="utf-8")
     except OSError:
         return __version__, None
 
