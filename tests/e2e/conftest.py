@@ -32,15 +32,36 @@ def endpoint():
 
 
 @pytest.fixture
-def bucket(endpoint, monkeypatch, tmp_path):
+def door(bucket, monkeypatch):
+    """Return the door before the server of `bucket`, which leads there from now on."""
+    import s3fs
+    from flaky_s3 import opened_door
+
+    with opened_door() as door:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", door.address)
+        s3fs.S3FileSystem.clear_instance_cache()
+        yield door
+
+
+@pytest.fixture(scope="session")
+def to_reach_s3(endpoint):
+    """Return the environment variables that lead to the server."""
+    return {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": "key-of-the-test",
+        "AWS_SECRET_ACCESS_KEY": "secret-of-the-test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+
+
+@pytest.fixture
+def bucket(to_reach_s3, monkeypatch, tmp_path):
     """Return a boto3 client and the name of an empty bucket, with the environment to reach it."""
     import boto3
     import s3fs
 
-    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-of-the-test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-the-test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    for name, value in to_reach_s3.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("TRACEHOUSE_CACHE", str(tmp_path / "cache"))
     s3fs.S3FileSystem.clear_instance_cache()
     client = boto3.client("s3")

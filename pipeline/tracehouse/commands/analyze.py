@@ -134,7 +134,7 @@ def analyze(
     )
     with writing(out, wait=wait, kept=copied_tables(), is_new=True) as place:
         record = run_record.begun(place.folder, arguments)
-        place.push()
+        place.record()
         try:
             pattern = PartTask(
                 out=Path(os.path.abspath(place.folder)),  # noqa: PTH100 (keeps links)
@@ -279,7 +279,7 @@ class _Run:
             pruned=len(self.pruned),
         )
         record = run_record.ended(self.place.folder, record, results)
-        self.place.push()
+        self.place.record()
         return RunReport(
             results=tuple(sorted(results, key=lambda r: r.path)),
             total=len(self.files),

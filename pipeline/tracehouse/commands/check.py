@@ -63,19 +63,24 @@ def check(out: Path, *, repair: bool = False) -> CheckReport:
 
 def _checked_bucket(out: Path, *, repair: bool) -> CheckReport:
     """The same of a bucket, all of whose objects are fetched anew."""
+    from tracehouse.storage.bucket import StoreError
+
     if not repair:
-        for _ in range(2):
-            with looking(out) as folder:
-                report = _look(folder)
-            if not report.faults:
-                break  # else a run may have removed files between the listing and the fetching
-        return report
+        try:
+            report = _look_anew(out)
+        except StoreError:  # a run has removed an object between the listing and the fetching
+            report = _look_anew(out)
+        return _look_anew(out) if report.faults else report
     with writing(out, kept=copied_tables(), is_fresh=True) as place:
-        place.need(
-            all_files(load_state(place.folder, passing_over=damaged_manifests(place.folder)))
-        )
+        state = load_state(place.folder, passing_over=damaged_manifests(place.folder))
+        place.need(all_files(state), is_checked=False)
         report = _look(place.folder)
         return _repaired(place, report) if report.faults else report
+
+
+def _look_anew(out: Path) -> CheckReport:
+    with looking(out) as folder:
+        return _look(folder)
 
 
 def _found(out: Path) -> CheckReport:

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracehouse.commands.part import PartOutcome, PartTask, run_part
-from tracehouse.storage.bucket import Bucket
-from tracehouse.storage.working_copy import put_staged
 
 
 def run_part_in_store(task: PartTask) -> PartOutcome:
@@ -16,6 +14,9 @@ def run_part_in_store(task: PartTask) -> PartOutcome:
 
     Raises OSError if that folder or the bucket cannot be written.
     """
+    from tracehouse.storage.bucket import Bucket
+    from tracehouse.storage.working_copy import put_staged
+
     assert task.store is not None
     with tempfile.TemporaryDirectory(prefix="tracehouse-") as name:
         outcome = run_part(replace(task, out=Path(name)))

@@ -52,7 +52,7 @@ def failed(place: Place, record: RunRecord, error: Exception, exit_code: int) ->
     )
     try:
         runs.write(place.folder, ended)
-        place.push()
+        place.record()
     except (OSError, TracehouseError):  # the error that made it fail says more
         return
 

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from tracehouse.errors import UsageError
 
-_URL = re.compile(r"(?P<protocol>[a-z][a-z0-9+.-]+):/+(?P<rest>.*)", re.ASCII | re.DOTALL)
+_URL = re.compile(
+    r"(?P<protocol>s3(?=:$)|[a-z][a-z0-9+.-]+(?=:/)):/*(?P<rest>.*)", re.ASCII | re.DOTALL
+)
 _FORBIDDEN = re.compile(r"[?*\[\]#%\\\x00-\x1f\x7f]")
 _COPY_OF = ".copy-of"
 

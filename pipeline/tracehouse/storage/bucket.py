@@ -18,6 +18,9 @@ T = TypeVar("T")
 
 _AT_ONCE = 16  # requests
 _CHUNK = 1 << 20
+# What is sent is held in memory: of a file of twice the size or more, a few parts.
+_PART_BYTES = 8 << 20
+_PARTS_AT_ONCE = 4
 _TRIES = 3  # at an object whose transfer breaks off; the requests themselves are retried below us
 _CREDENTIALS = "check the bucket, the network and the credentials in the environment"
 
@@ -26,7 +29,7 @@ class StoreError(OSError):
     """The store failed in the middle of the work. What was committed stays."""
 
 
-class Changed(Exception):
+class Changed(StoreError):
     """A condition did not hold: the object is another than was said, or there is one already."""
 
 
@@ -52,7 +55,7 @@ class Bucket:
 
     Credentials and endpoint come from the environment, as s3fs and botocore find them.
 
-    Raises everywhere, but where said: StoreError for whatever the store refuses.
+    Raises everywhere, but where said: StoreError for whatever the store refuses. Changed is one.
     """
 
     def __init__(self, url: str) -> None:
@@ -67,6 +70,18 @@ class Bucket:
         self._bucket, _, prefix = url.removeprefix("s3://").partition("/")
         self._prefix = f"{prefix}/" if prefix else ""
         self._fs = s3fs.S3FileSystem(use_listings_cache=False)
+
+    def check_conditions(self) -> None:
+        """Raise UsageError if the libraries here would drop the conditions of `put_note`."""
+        with self._errors("reach"):
+            self._fs.connect()
+        known = self._fs.s3.meta.service_model.operation_model("PutObject").input_shape.members
+        if not {"IfMatch", "IfNoneMatch"} <= set(known):
+            raise UsageError(
+                "this botocore knows no conditional writes, without which two runs could write to "
+                f"{self.url} at once",
+                hint="pip install -U 'tracehouse[s3]' 'botocore>=1.35.69'",
+            )
 
     @property
     def endpoint(self) -> str:
@@ -115,7 +130,10 @@ class Bucket:
                     sync(self._fs.loop, self._fetch, name, stored, target)
                 return
             except StoreError as error:
-                if not left or isinstance(error.__cause__, PermissionError):
+                is_final = isinstance(error, Changed) or isinstance(
+                    error.__cause__, PermissionError | FileNotFoundError
+                )
+                if not left or is_final:
                     raise
 
     async def _fetch(self, name: str, stored: Stored, target: Path) -> None:
@@ -170,9 +188,14 @@ class Bucket:
 
     def put(self, name: str, source: Path, *, is_new: bool) -> None:
         """Put a file, whole. Changed if `is_new` and another object has that name."""
-        mode = "create" if is_new else "overwrite"
         with self._errors(f"write {name} of"):
-            self._fs.put_file(str(source), self._path(name), mode=mode)
+            self._fs.put_file(
+                str(source),
+                self._path(name),
+                mode="create" if is_new else "overwrite",
+                chunksize=_PART_BYTES,
+                max_concurrency=_PARTS_AT_ONCE,
+            )
 
     def copy(self, source: str, target: str) -> None:
         """Copy an object within the store."""
@@ -192,10 +215,14 @@ class Bucket:
                     raise PermissionError(f"{failed.get('Key')}: {failed.get('Message')}")
 
     def together(self, work: Callable[[T], None], items: Iterable[T]) -> None:
-        """Do the same with each item, many at once; raises the first error, when all have ended."""
+        """Do the same with each item, many at once; at the first error those left are dropped."""
         with ThreadPoolExecutor(_AT_ONCE) as threads:
-            for done in [threads.submit(work, item) for item in items]:
-                done.result()
+            try:
+                for done in [threads.submit(work, item) for item in items]:
+                    done.result()
+            except BaseException:
+                threads.shutdown(wait=False, cancel_futures=True)
+                raise
 
     def _path(self, name: str) -> str:
         return f"{self._bucket}/{self._prefix}{name}"
@@ -209,7 +236,7 @@ class Bucket:
             raise
         except Exception as error:
             if isinstance(error, FileExistsError) or _code(error) in ("PreconditionFailed", "412"):
-                raise Changed(f"{self.url}: {error}") from error
+                raise Changed(f"cannot {doing} {self.url}: it has changed meanwhile") from error
             if isinstance(error, OSError) and error.filename is not None:
                 raise  # of a file here: a full disk
             raise StoreError(f"cannot {doing} {self.url}: {_words(error)}") from error

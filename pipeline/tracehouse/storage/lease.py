@@ -97,6 +97,7 @@ def lease(bucket: Bucket, *, wait: float = 0.0) -> Iterator[Lease]:
     that the bucket cannot be written to.
     """
     try:
+        bucket.check_conditions()
         held = _take(bucket, wait)
     except StoreError as error:
         raise UsageError(
@@ -123,12 +124,16 @@ def _take(bucket: Bucket, wait: float) -> Lease:
     deadline = time.monotonic() + wait
     since = datetime.now(UTC).isoformat(timespec="seconds")
     holder, token = Holder(os.getpid(), socket.gethostname(), since), secrets.token_hex(16)
+    died: Holder | None = None
     while True:
         seen = bucket.read_note(layout.LOCK)
         note = {} if seen is None else _read(seen.content)
+        if seen is not None and note.get("token") == token:
+            return Lease(bucket, seen.etag, holder, token, died)  # its answer was lost
         other = _holder(note)
         expires = _expires(note)
         if seen is None or "token" not in note or seen.age > expires:
+            died = other if "token" in note else None
             try:
                 etag = bucket.put_note(
                     layout.LOCK,
@@ -139,7 +144,7 @@ def _take(bucket: Bucket, wait: float) -> Lease:
                 continue  # another run was faster: look who
             if seen is None:
                 _check_conditions(bucket)
-            return Lease(bucket, etag, holder, token, other if "token" in note else None)
+            return Lease(bucket, etag, holder, token, died)
         left = deadline - time.monotonic()
         if left <= 0:
             raise taken(

@@ -29,17 +29,23 @@ class Place(Protocol):
     @property
     def died(self) -> bool: ...  # noqa: D102 (said above)
 
-    def need(self, files: Iterable[TableFile]) -> None:
-        """Bring Parquet files into the folder, as far as there are any. Raises OSError."""
+    def need(self, files: Iterable[TableFile], *, is_checked: bool = True) -> None:
+        """Bring Parquet files into the folder, as far as there are any.
+
+        TracehouseError LAKE_DAMAGED, if it `is_checked`, for one that was fetched; OSError.
+        """
 
     def commit(self, staged: StagedPart) -> Part:
         """Make a part visible. TracehouseError LOCK_LOST; OSError."""
 
-    def push(self) -> None:
-        """Make visible what was committed in the folder. Raises as `commit`."""
+    def record(self) -> None:
+        """Make the record of the run visible. Raises as `commit`."""
 
     def publish(self) -> None:
-        """The same, and the warehouse; what it does without is removed. Raises as `commit`."""
+        """Make visible what was committed in the folder and the warehouse. Raises as `commit`.
+
+        What the warehouse does without is removed.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +55,14 @@ class Folder:
     folder: Path
     died: bool = False
 
-    def need(self, files: Iterable[TableFile]) -> None:
+    def need(self, files: Iterable[TableFile], *, is_checked: bool = True) -> None:
         """Nothing to bring."""
 
     def commit(self, staged: StagedPart) -> Part:
         """Give the files of a part their names, and last its manifest."""
         return commit_staged(self.folder, staged)
 
-    def push(self) -> None:
+    def record(self) -> None:
         """Nothing: it is visible."""
 
     def publish(self) -> None:

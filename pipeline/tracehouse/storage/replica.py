@@ -13,7 +13,7 @@ from tracehouse.storage.address import note_copy
 from tracehouse.storage.bucket import Bucket, Stored
 from tracehouse.storage.cache import Cache
 from tracehouse.storage.manifest import TableFile
-from tracehouse.storage.writer import checksum
+from tracehouse.storage.verify import check_files, file_fault
 
 WAREHOUSE = "warehouse.duckdb"
 
@@ -102,23 +102,24 @@ class Replica:
     def _fetched(self, name: str) -> None:
         """Take note of an object that is in the folder now."""
 
-    def need(self, files: Iterable[TableFile]) -> None:
+    def need(self, files: Iterable[TableFile], *, is_checked: bool = True) -> None:
         """Bring Parquet files into the folder; those that the bucket lacks stay absent.
 
-        One of the cache that is damaged is fetched anew. Else as `fetch`.
+        One of the cache that is damaged is fetched anew. TracehouseError LAKE_DAMAGED, if it
+        `is_checked`, for one that is damaged in the bucket. Else as `fetch`.
         """
         here = {file.path: file for file in files if file.path in self.listing}
         self.fetch(here)
-        if not self._is_fresh:
-            self.bucket.together(self._fetch_damaged, here.values())
+        if is_checked:
+            self.bucket.together(self._check, here.values())
 
-    def _fetch_damaged(self, file: TableFile) -> None:
-        path = self.folder / file.path
-        if path.stat().st_size == file.bytes and checksum(path) == file.checksum:
+    def _check(self, file: TableFile) -> None:
+        if file_fault(self.folder, file) is None:
             return
         self._cache.forget(file.path, self.listing[file.path])
-        path.unlink()
+        (self.folder / file.path).unlink()
         self._fetch(file.path)
+        check_files(self.folder, [file])
 
     def fetch_state(self) -> None:
         """Bring the manifests into the folder."""

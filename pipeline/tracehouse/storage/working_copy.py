@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tracehouse.errors import TracehouseError
-from tracehouse.storage import layout
+from tracehouse.storage import layout, runs
 from tracehouse.storage.bucket import Bucket, Changed, StoreError
 from tracehouse.storage.lease import Lease
 from tracehouse.storage.manifest import Part, TableFile, commit_part, load_state
@@ -86,40 +86,45 @@ class WorkingCopy(Replica):
             self.bucket.delete(temporary.as_posix() for temporary, _ in staged.moves)
             self.look()
             commit_part(self.folder, part)
-        self.push()
+        self._push()
         return part
 
     def _move(self, names: tuple[Path, Path]) -> None:
         temporary, final = names
         self.bucket.copy(temporary.as_posix(), final.as_posix())
 
-    def push(self) -> None:
-        """Bring up what is new in the folder: Parquet files, then manifests, then records of runs.
+    def record(self) -> None:
+        """Bring up the records of runs, whatever else may be new. Raises as `commit`."""
+        new = [name for name in self._new() if name.startswith(f"{runs.PATH}/")]
+        if new:
+            self._lease.renew()
+            for name in new:
+                self._put(name)
 
-        TracehouseError LOCK_LOST; StoreError; OSError.
-        """
-        new = [name for name, found in self._files() if self._here.get(name) != found]
+    def _push(self) -> None:
+        """Bring up what is new in the lake: Parquet files, then manifests."""
+        new = [name for name in self._new() if not name.startswith(f"{runs.PATH}/")]
         if not new:
             return
         self._lease.renew()
         manifests = [name for name in new if name.startswith(f"{layout.LAKE}/{layout.MANIFESTS}/")]
-        runs = [name for name in new if name.startswith(f"{layout.LAKE}/runs/")]
-        self.bucket.together(self._put, set(new) - {*manifests, *runs})
+        self.bucket.together(self._put, set(new) - set(manifests))
         if manifests:
             self._lease.renew()
         for name in sorted(manifests, key=_number):
             self._put(name)
-        for name in runs:
-            self._put(name)
         for name in new:
             self._drop(name)
 
-    def publish(self) -> None:
-        """Bring up everything, then the warehouse; last, remove what it does without.
+    def _new(self) -> list[str]:
+        return [name for name, found in self._files() if self._here.get(name) != found]
 
-        Raises as `push`.
+    def publish(self) -> None:
+        """Bring up the lake, then the warehouse; last, remove what it does without.
+
+        Raises as `commit`.
         """
-        self.push()
+        self._push()
         warehouse = self.folder / WAREHOUSE
         if warehouse.exists() and self._here.get(WAREHOUSE) != _signature(warehouse):
             self._lease.renew()
@@ -180,12 +185,12 @@ class WorkingCopy(Replica):
             self._here.pop(name, None)
             self.listing.pop(name, None)
 
-    def need(self, files: Iterable[TableFile]) -> None:
+    def need(self, files: Iterable[TableFile], *, is_checked: bool = True) -> None:
         """Bring Parquet files into the folder; those that were written here are there."""
         wanted = [file for file in files if not (self.folder / file.path).exists()]
         if any(file.path not in self.listing for file in wanted):
             self.look()
-        super().need(wanted)
+        super().need(wanted, is_checked=is_checked)
 
     def _keep(self) -> None:
         """Keep what the next run needs, so that it need not fetch it."""

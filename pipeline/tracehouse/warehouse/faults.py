@@ -75,8 +75,7 @@ def warehouse_faults(out: Path, state: LakeState, *, is_whole: bool) -> Iterator
     try:
         with open_file(path, read_only=True) as connection:
             if is_url(place_of(out)):  # its views name the bucket
-                over_lake = [r.name for r in relations() if r.order_by is None and r.query is None]
-                shadow(connection, out, state, over_lake)
+                shadow(connection, out, state, None)
             outdated = _outdated(connection, out)
             if outdated is not None:
                 yield outdated

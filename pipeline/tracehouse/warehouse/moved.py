@@ -34,21 +34,26 @@ def follow(connection: duckdb.DuckDBPyConnection, out: Path) -> None:
     except TracehouseError:  # a damaged manifest: what is copied can still be read
         return
     place = os.path.abspath(out)  # noqa: PTH100 - keeps links
-    over_lake = [r.name for r in relations() if r.order_by is None and r.query is None]
-    shadow(connection, Path(place), state, over_lake)
+    shadow(connection, Path(place), state, None)
 
 
 def shadow(
-    connection: duckdb.DuckDBPyConnection, folder: Path, state: LakeState, names: Collection[str]
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path,
+    state: LakeState,
+    names: Collection[str] | None,
 ) -> None:
-    """Let the views over the lake of these names, and those that read them, read it in `folder`."""
+    """Let views over the lake, and those over these, read it in `folder`; None for all of them."""
     if any(state.dead.values()):
         connection.register("_dead", dead_rows(str(folder), state))
         connection.execute("CREATE OR REPLACE TEMP TABLE _dead_rows AS SELECT * FROM _dead")
         connection.unregister("_dead")
-    texts = {r.name: rows_of(r, folder, state, str(folder)) for r in relations() if r.name in names}
+    over_lake = (r for r in relations() if r.order_by is None and r.query is None)
+    texts = {r.name: rows_of(r, folder, state, str(folder)) for r in over_lake}
     texts |= {view.name: view.query for view in live_views()}  # they read those
     for name, text in texts.items():
+        if names is not None and name not in names:
+            continue
         try:
             connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {text}")
         except duckdb.Error:  # a file is gone or damaged: the query that needs it will tell

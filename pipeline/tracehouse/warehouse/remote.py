@@ -75,10 +75,10 @@ class RemoteLake:
         Returns whether there was anything to do. UsageError if the lake has been replaced
         meanwhile; TracehouseError LAKE_DAMAGED; OSError.
         """
-        wanted = _over_lake() if query is None else _over_lake() & _read_by(query)
-        wanted -= self._ready
-        if not wanted:
+        named = _over_lake() | _over_others() if query is None else _read_by(query)
+        if not (named & _over_lake()) - self._ready:
             return False
+        wanted = (named & (_over_lake() | _over_others())) - self._ready
         try:
             if self._state is None:
                 self._state = self._fetched_state(connection)
@@ -130,8 +130,16 @@ def has_warehouse(url: str) -> bool:
     return Bucket(url).has(WAREHOUSE)
 
 
-def _over_lake() -> set[str]:
-    return {r.name for r in relations() if r.order_by is None and r.query is None}
+@cache
+def _over_lake() -> frozenset[str]:
+    """Name the views over the lake."""
+    return frozenset(r.name for r in relations() if r.order_by is None and r.query is None)
+
+
+@cache
+def _over_others() -> frozenset[str]:
+    """Name the views over other tables and views."""
+    return frozenset(view.name for view in live_views())
 
 
 def _read_by(query: str) -> set[str]:
