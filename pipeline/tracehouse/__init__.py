@@ -47,7 +47,7 @@ def analyze(
 ) -> RunReport:
     """Analyse every new or changed trace of `paths` into the warehouse `out`.
 
-    `paths`: files, folders, globs or URLs. `workers`: processes, None for as many as there are
+    `paths`: files, folders, globs or URLs. `out`: a folder, or s3://bucket/prefix. `workers`: processes, None for as many as there are
     cores and memory for; 1 runs in this process. `dask`: address or scheduler file of a Dask
     cluster that does the work instead. `memory_limit`: what all processes may use together, such as
     "8GB". `wait`: seconds to wait for another run that writes to `out`. `label`: names the runs of
@@ -85,7 +85,7 @@ def analyze(
 
 
 def open(out: str | PathLike[str]) -> Warehouse:
-    """Open the warehouse in folder `out`, read-only; UsageError where there is none."""
+    """Open the warehouse in folder `out`, or at s3://…, read-only; UsageError where there is none."""
     from tracehouse.warehouse.query import Warehouse
 
     return Warehouse(Path(out))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -52,12 +51,21 @@ def test_workers_that_see_no_folder_of_the_run_write_to_the_bucket(
     for number in range(3):
         drawn(number).write(folder / f"{number}.json")
     address = cluster.scheduler_address
+    nowhere = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_MAX_ATTEMPTS": "1"}
+
+    def enter(variables):
+        import os
+
+        import s3fs
+
+        os.environ.update(variables)
+        s3fs.S3FileSystem.clear_instance_cache()
+
     with distributed.Client(address, set_as_default=False) as client:
-        client.run(os.environ.update, {**to_reach_s3, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"})
+        client.run(enter, {**to_reach_s3, **nowhere})
         with pytest.raises(UsageError, match=r"the Dask worker .* does not see s3://"):
             analyse(folder, out=out, workers=None, dask=address)
-        client.run(os.environ.update, to_reach_s3)
-        client.run(forget_stores)
+        client.run(enter, to_reach_s3)
     report = analyse(folder, out=out, workers=None, dask=address)
     analyse(folder, out=here)
     assert report.record.executor == "dask"
@@ -67,12 +75,6 @@ def test_workers_that_see_no_folder_of_the_run_write_to_the_bucket(
     listed = bucket[0].list_objects_v2(Bucket=bucket[1])["Contents"]
     assert not [entry["Key"] for entry in listed if "tmp" in entry["Key"]]
     assert analyse(folder, out=out).unchanged == 3
-
-
-def forget_stores():
-    import s3fs
-
-    s3fs.S3FileSystem.clear_instance_cache()
 
 
 def test_a_file_that_kills_a_worker_of_the_cluster_is_rejected(tmp_path, monkeypatch, cluster):

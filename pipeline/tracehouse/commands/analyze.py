@@ -52,6 +52,7 @@ class RunReport:
     graph captures. rejected, partial: files of either. passed_over: files that their writers have
     not finished (TEMP_SKIPPED).
     pruned: files that are gone and whose traces were dropped. record: the row of table `runs`.
+    warehouse: its file; that of a bucket as `storage.address` says.
     alone: files that may need more memory than the run was allowed, analysed with nothing else
     running.
     """
@@ -87,7 +88,7 @@ def analyze(
     limits: Limits = DEFAULT_LIMITS,
     on_trace: OnTrace | None = None,
 ) -> RunReport:
-    """Read every new or changed file of `paths` into the warehouse at `out`.
+    """Read every new or changed file of `paths` into the warehouse at `out`, a folder or s3://….
 
     `workers`: processes, None for as many as there are cores and memory for, 1 for this process
     alone (one of its own if the last run on `out` was killed). `dask`: address or scheduler file of
@@ -105,8 +106,8 @@ def analyze(
 
     A file that cannot be read is a result of status rejected, and so is one that kills the process
     which analyses it. Raises UsageError for a path or reader that doesn't exist, a cluster that
-    cannot be used, or if another run writes to `out`; TracehouseError LAKE_DAMAGED, CLUSTER_LOST;
-    OSError if `out` cannot be written.
+    cannot be used, or if another run writes to `out`; TracehouseError LAKE_DAMAGED, CLUSTER_LOST,
+    LOCK_LOST; OSError if `out` cannot be written.
     """
     started = time.monotonic()
     check_reader(reader)
