@@ -30,7 +30,7 @@ class Door:
             return inner(environ, start)
         if what in ("500", "403"):
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-            return self._refuse(start, what)
+            return self._refuse(start, what, is_short=method == "HEAD")
         said: list[Any] = []
         body = b"".join(inner(environ, lambda *words: said.append(words)))
         if what == "forget" and said[0][0].startswith("200"):
@@ -41,13 +41,13 @@ class Door:
         start(*said[0])
         return [body]
 
-    def _refuse(self, start: Any, status: str) -> list[bytes]:
+    def _refuse(self, start: Any, status: str, *, is_short: bool = False) -> list[bytes]:
         code = {"500": "InternalError", "403": "AccessDenied"}[status]
         text = f"<Error><Code>{code}</Code><Message>the door says {code}</Message></Error>"
         start(
             f"{status} {code}", [("Content-Type", "text/xml"), ("Content-Length", str(len(text)))]
         )
-        return [text.encode()]
+        return [] if is_short else [text.encode()]
 
 
 @contextmanager

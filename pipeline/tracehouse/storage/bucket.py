@@ -109,12 +109,12 @@ class Bucket:
         return found
 
     def has(self, name: str) -> bool:
-        """Whether there is an object of that name. UsageError if that is refused."""
+        """Whether there is an object of that name that may be read. UsageError if none can tell."""
         try:
             with self._errors("reach"):
                 try:
                     self._fs.call_s3("head_object", Bucket=self._bucket, Key=self._prefix + name)
-                except FileNotFoundError:
+                except (FileNotFoundError, PermissionError):  # 403 where the bucket is not listed
                     return False
         except OSError as error:
             raise UsageError(str(error), hint=_CREDENTIALS) from error

@@ -121,6 +121,10 @@ class Replica:
         self._fetch(file.path)
         check_files(self.folder, [file])
 
+    def forget_others(self) -> None:
+        """Drop from the cache what the bucket held no more when it was listed."""
+        self._cache.keep_only(self.listing)
+
     def fetch_state(self) -> None:
         """Bring the manifests into the folder."""
         self.fetch(self.manifests)

@@ -199,7 +199,7 @@ class WorkingCopy(Replica):
             with suppress(OSError):
                 if _signature(self.folder / name) == signature and name in self.listing:
                     self._cache.keep(name, self.listing[name], self.folder / name)
-        self._cache.keep_only(self.listing)
+        self.forget_others()
 
 
 def _number(manifest: str) -> int:

@@ -64,6 +64,7 @@ class RemoteLake:
                 )
             try:
                 self._replica.fetch([WAREHOUSE])
+                self._replica.forget_others()
                 return
             except Changed:
                 self._replica.look()
