@@ -27,6 +27,7 @@ warm: $(VENV)/.warm ## compile the numba routines, once per change of the code
 
 $(VENV)/.warm: $(VENV)/.ready $(shell find pipeline -name '*.py' -o -name '*.sql')
 	@echo 'Compiling the routines, once: about half a minute.'
+	@$(BIN)/python -m compileall -q pipeline/tracehouse
 	@rm -rf $(VENV)/warm-up
 	@$(BIN)/tracehouse analyze data/samples -o $(VENV)/warm-up --workers 1 > /dev/null
 	@rm -rf $(VENV)/warm-up

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
 from pathlib import Path
 
@@ -117,6 +118,24 @@ def test_any_events(
     text = json.dumps(document, ensure_ascii=is_ascii, separators=separators).encode()
     scan = read_text(text, "scan", block)
     assert scan.events.num_rows == len(made)
+    assert_same(scan, read_text(text, "ijson"))
+
+
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"{}\[\],:]+|[{}\[\],:]')
+
+
+@given(
+    st.lists(events, min_size=1, max_size=4),
+    st.lists(st.sampled_from(["", "", "", " ", "\n  ", "\r\n\t", " " * 31, " " * 70]), min_size=1),
+    st.integers(7, 400),
+)
+def test_any_white_space(made: list[dict[str, object]], spaces: list[str], block: int) -> None:
+    # The same keys again and again, each time with other space around them.
+    tokens = TOKEN.findall(json.dumps({"traceEvents": made * 3}))
+    text = "".join(token + spaces[i % len(spaces)] for i, token in enumerate(tokens)).encode()
+    assert json.loads(text) == {"traceEvents": made * 3}
+    scan = read_text(text, "scan", block)
+    assert scan.events.num_rows == 3 * len(made)
     assert_same(scan, read_text(text, "ijson"))
 
 

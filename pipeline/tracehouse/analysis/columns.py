@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tracehouse.schema.nullable import coded, nullable
+
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
@@ -43,7 +45,7 @@ class Words:
     def each(self, function: Callable[[str], str | None]) -> Words:
         """Return `function` of each word, called once per distinct word that occurs."""
         used, codes = self.used()
-        return spread(codes, [function(self.values[code]) for code in used])
+        return spread(codes, [function(self.values[code]) for code in used.tolist()])
 
     def arrow(self) -> pa.DictionaryArray:
         """Return the Arrow column; its dictionary holds the words that occur."""
@@ -51,10 +53,7 @@ class Words:
             nulls = pa.nulls(len(self.codes), pa.int32())
             return pa.DictionaryArray.from_arrays(nulls, pa.array([], pa.string()))
         used, codes = self.used()
-        indices = pa.array(codes, pa.int32(), mask=codes < 0)
-        return pa.DictionaryArray.from_arrays(
-            indices, pa.array([self.values[code] for code in used], pa.string())
-        )
+        return coded(codes, pa.array([self.values[code] for code in used.tolist()], pa.string()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ class Integers:
 
     def arrow(self) -> pa.Array:
         """Return the Arrow column."""
-        return pa.array(self.values, pa.int64(), mask=~self.known)
+        return nullable(pa.int64(), self.values, self.known)
 
 
 def read_words(table: pa.Table, name: str) -> Words:
@@ -82,10 +81,10 @@ def read_words(table: pa.Table, name: str) -> Words:
     column = table.column(name)
     if column.null_count == len(column):
         return Words(np.full(len(column), -1, np.int32), [])
-    array = column.unify_dictionaries().combine_chunks()
-    if isinstance(array, pa.ChunkedArray):  # no chunk at all
-        return Words(np.empty(0, np.int32), [])
-    codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    one = column.num_chunks == 1
+    array = column.chunk(0) if one else column.unify_dictionaries().combine_chunks()
+    indices = array.indices if array.indices.null_count == 0 else array.indices.fill_null(-1)
+    codes = indices.to_numpy(zero_copy_only=False).astype(np.int32)
     values = array.dictionary.to_pylist()
     if None in values:
         codes[codes == values.index(None)] = -1
@@ -97,6 +96,9 @@ def read_integers(table: pa.Table, name: str) -> Integers:
     column = table.column(name)
     if column.null_count == len(column):
         return Integers(np.zeros(len(column), np.int64), np.zeros(len(column), np.bool_))
+    if column.null_count == 0:
+        known = np.ones(len(column), np.bool_)
+        return Integers(np.ascontiguousarray(column.to_numpy(), dtype=np.int64), known)
     known = column.is_valid().to_numpy()
     return Integers(np.ascontiguousarray(column.fill_null(0).to_numpy(), dtype=np.int64), known)
 
@@ -172,9 +174,9 @@ def first_of(first: Words, second: Words) -> Words:
 def whole(values: Reals) -> pa.Array:
     """Return real numbers as integers, NULL for NaN."""
     unknown = np.isnan(values)
-    return pa.array(np.where(unknown, 0, values).astype(np.int64), pa.int64(), mask=unknown)
+    return nullable(pa.int64(), np.where(unknown, 0, values).astype(np.int64), ~unknown)
 
 
 def real(values: Reals) -> pa.Array:
     """Return real numbers, NULL for NaN."""
-    return pa.array(values, pa.float64(), mask=np.isnan(values))
+    return nullable(pa.float64(), values, ~np.isnan(values))

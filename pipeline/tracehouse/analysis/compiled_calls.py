@@ -23,15 +23,18 @@ def compiled_calls(linked: Linked, trace_id: str, rules: OpCategories) -> pa.Tab
     Each distinct word is looked at once.
     """
     frame = linked.frame
-    texts = {name: read_words(frame.table, name) for name in tables.LAUNCHER_TEXTS}
     names = frame.name.take(linked.ops)
     used, position = names.used()
-    by_name = np.array([*(_is_compiled(names.values[code], rules) for code in used), False])
+    by_name = np.array(
+        [*(_is_compiled(names.values[code], rules) for code in used.tolist()), False]
+    )
     chosen = by_name[position]
     for told in ("kernel_hash", "kernel_file"):
-        chosen = chosen | (texts[told].codes[linked.ops] >= 0)
+        if frame.table[told].null_count < frame.table.num_rows:
+            chosen = chosen | (read_words(frame.table, told).codes[linked.ops] >= 0)
     if not chosen.any():
         return tables.COMPILED_CALLS.schema.empty_table()
+    texts = {name: read_words(frame.table, name) for name in tables.LAUNCHER_TEXTS}
     rows = linked.ops[chosen]
     columns = {name: words.take(rows).each(plain).arrow() for name, words in texts.items()}
     columns["gpu_grid"] = _grids(linked, rows, texts["grid"]).arrow()

@@ -31,6 +31,8 @@ _INT64 = range(-(2**63), 2**63)
 
 _NOT_JSON = object()
 Shape = list[int] | None
+Texts = tuple[str | None, str | None, str | None, str | None]
+"""The four args of a call as JSON texts."""
 
 
 def signature_id(texts: Sequence[str | None]) -> int:
@@ -84,39 +86,6 @@ def _value(item: Any) -> str | None:
     return json.dumps(item)
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """One of the four args: its JSON text, and its elements (None if it holds no list)."""
-
-    json: str
-    elements: list[Any] | None
-
-
-_ABSENT = _Text("", None)
-
-
-def _read_texts(column: Words, convert: Callable[[Any], Any]) -> dict[int, _Text]:
-    """Parse the distinct texts of a column, by code; what is no JSON is quoted in `json`."""
-    used, _ = column.used()
-    texts = {}
-    for code in used.tolist():
-        text = column.values[code]
-        read = _read_short if len(text) <= _SHORT else _read_text
-        texts[code] = read(text, convert)
-    return texts
-
-
-def _read_text(text: str, convert: Callable[[Any], Any]) -> _Text:
-    parsed = _parsed(text)
-    quoted = json.dumps(text) if parsed is _NOT_JSON else text
-    return _Text(quoted, _elements(parsed, convert))
-
-
-# The traces of an archive have their inputs in common. What is kept is never changed.
-_SHORT = 512
-_read_short = lru_cache(maxsize=4096)(_read_text)
-
-
 def _without_lists(dims: list[Shape] | None, types: list[str | None] | None) -> list[Shape] | None:
     """Return the shapes, None for a list of tensors: a long one is recorded as `[]` (F61)."""
     if dims is None or types is None or _LIST_TYPES.isdisjoint(types):
@@ -125,19 +94,59 @@ def _without_lists(dims: list[Shape] | None, types: list[str | None] | None) -> 
     return [None if i in lists else shape for i, shape in enumerate(dims)]
 
 
-def _shapes_of_members(text: _Text) -> list[list[Shape] | None] | None:
+def _shapes_of_members(text: str, parsed: Any) -> list[list[Shape] | None] | None:
     """Return the members of each input that is a tensor list, None if no input is one."""
-    if "[[[" not in text.json and "],[[" not in text.json:
+    if "[[[" not in text and "],[[" not in text:
         return None
-    found = _elements(_parsed(text.json), _members)
+    found = _elements(parsed, _members)
     return found if found is not None and any(found) else None
 
 
-def _declared(row: Sequence[_Text]) -> int | None:
-    """Return the number of declared inputs: that of their types, else of their shapes (F59)."""
-    dims, types = row[0].elements, row[1].elements
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """One row of the table `signatures`, but for its trace."""
+
+    signature_id: int
+    input_dims: list[Shape] | None
+    member_dims: list[list[Shape] | None] | None
+    input_types: list[str | None] | None
+    input_strides: list[Shape] | None
+    concrete_inputs: list[str | None] | None
+    extra_inputs: list[str | None] | None
+    raw: str
+
+
+def _inputs(texts: Texts) -> _Inputs:
+    """Read the four texts."""
+    parsed = [None if text is None else _parsed(text) for text in texts]
+    dims = _elements(parsed[0], _integers)
+    types = _elements(parsed[1], _word)
+    values = _elements(parsed[3], _value)
+    # How many inputs are declared: as many as have a type, else as have a shape (F59).
     known = dims if types is None else types
-    return None if known is None else len(known)
+    declared = None if known is None else len(known)
+    quoted = [
+        f'"{name}":{json.dumps(text) if value is _NOT_JSON else text}'
+        for name, text, value in zip(_ARG_NAMES, texts, parsed, strict=True)
+        if text is not None
+    ]
+    return _Inputs(
+        signature_id=signature_id(texts),
+        input_dims=_without_lists(dims, types),
+        member_dims=_shapes_of_members(texts[0] or "", parsed[0]),
+        input_types=types,
+        input_strides=_without_lists(_elements(parsed[2], _integers), types),
+        concrete_inputs=values and values[:declared],
+        extra_inputs=values[declared:]
+        if values and declared is not None and len(values) > declared
+        else None,
+        raw="{" + ",".join(quoted) + "}",
+    )
+
+
+# The traces of an archive have their inputs in common. What is kept is never changed.
+_SHORT = 512
+_known_inputs = lru_cache(maxsize=4096)(_inputs)
 
 
 def with_extra_inputs(ids: Integers, table: pa.Table) -> Mask:
@@ -165,44 +174,24 @@ def signatures(columns: Sequence[Words], trace_id: str) -> tuple[Integers, pa.Ta
     rows = np.stack([column.codes[first] for column in columns], axis=1)
     known: Mask = np.any(rows >= 0, axis=1)
     ids = np.zeros(len(first), dtype=np.int64)
-    codes: dict[int, list[int]] = {}
+    found: dict[int, _Inputs] = {}
+    words = [[*column.values, None] for column in columns]  # the code -1 finds the last
     for number in np.flatnonzero(known).tolist():
-        row = rows[number].tolist()
-        ids[number] = key = signature_id(
-            [c.values[code] if code >= 0 else None for c, code in zip(columns, row, strict=True)]
-        )
-        codes[key] = row
-    return Integers(ids[numbers], known[numbers]), _table(columns, codes, trace_id)
+        a, b, c, d = rows[number].tolist()
+        texts = words[0][a], words[1][b], words[2][c], words[3][d]
+        is_short = sum(len(text) for text in texts if text is not None) <= _SHORT
+        inputs = _known_inputs(texts) if is_short else _inputs(texts)
+        ids[number] = inputs.signature_id
+        found[inputs.signature_id] = inputs
+    return Integers(ids[numbers], known[numbers]), _table(list(found.values()), trace_id)
 
 
-def _table(columns: Sequence[Words], codes: dict[int, list[int]], trace_id: str) -> pa.Table:
-    """Make the table of the signatures `codes`: id to the code of each of the four texts."""
-    converters = (_integers, _word, _integers, _value)
-    texts = [_read_texts(c, convert) for c, convert in zip(columns, converters, strict=True)]
-    rows = [
-        [known.get(code, _ABSENT) for known, code in zip(texts, row, strict=True)]
-        for row in codes.values()
-    ]
-    values = [row[3].elements for row in rows]
-    declared = [_declared(row) for row in rows]
+def _table(rows: Sequence[_Inputs], trace_id: str) -> pa.Table:
+    """Make the table `signatures`."""
     data = {
-        "trace_id": constant(trace_id, len(rows)).arrow(),
-        "signature_id": list(codes),
-        "input_dims": [_without_lists(row[0].elements, row[1].elements) for row in rows],
-        "member_dims": [_shapes_of_members(row[0]) for row in rows],
-        "input_types": [row[1].elements for row in rows],
-        "input_strides": [_without_lists(row[2].elements, row[1].elements) for row in rows],
-        "concrete_inputs": [v and v[:n] for v, n in zip(values, declared, strict=True)],
-        "extra_inputs": [
-            v[n:] if v and n is not None and len(v) > n else None
-            for v, n in zip(values, declared, strict=True)
-        ],
-        "raw": [_raw(row) for row in rows],
+        name: constant(trace_id, len(rows)).arrow()
+        if name == "trace_id"
+        else [getattr(row, name) for row in rows]
+        for name in tables.SIGNATURES.schema.names
     }
     return pa.table(data, schema=tables.SIGNATURES.schema)
-
-
-def _raw(row: Sequence[_Text]) -> str:
-    """Join the texts to one JSON object, named as in the trace."""
-    named = zip(_ARG_NAMES, row, strict=True)
-    return "{" + ",".join(f'"{name}":{text.json}' for name, text in named if text.json) + "}"

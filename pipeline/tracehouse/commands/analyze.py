@@ -444,7 +444,9 @@ def _workers(
     """
     if dask is not None:
         return DaskCluster(dask, tasks[0]) if tasks else ThisProcess()
-    by_memory = max(limit // memory.need(division.PART_BYTES), 1)
+    # A larger part is of one file: it runs by itself if it must.
+    largest = min(max((task.text_bytes for task in tasks), default=0), division.PART_BYTES)
+    by_memory = max(limit // memory.need(largest), 1)
     count = min(asked or min(memory.cores(), by_memory), len(tasks))
     if count > 1 or (apart and tasks):
         return Pool(max(count, 1))

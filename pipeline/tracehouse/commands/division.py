@@ -14,9 +14,9 @@ from tracehouse.ingest.discover import SourceFile
 from tracehouse.storage import layout
 
 # Text of the files after which a part is full; a compressed file counts for EXPANSION times its
-# size, and each for FILE_BYTES more: what a tiny file costs. So a part has at most 1,024 files, and
+# size, and each for FILE_BYTES more: what a tiny file costs. So a part has at most 2,048 files, and
 # ten thousand tiny ones keep every worker busy and are committed as they come.
-PART_BYTES = 256 << 20
+PART_BYTES = 512 << 20
 _EXPANSION = 16
 FILE_BYTES = 256 << 10
 _COMPRESSED = (".gz", ".zst", ".zip")

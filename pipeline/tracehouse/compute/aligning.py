@@ -7,8 +7,9 @@ dispatch may be ANY, a kernel whose name was not recorded.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tracehouse.compiled import njit
 
 Ints = NDArray[np.int64]
 
@@ -16,12 +17,12 @@ ANY, COPY, FILL, FOREIGN = -1, -2, -3, -4  # FOREIGN: a name that no capture has
 _LONGEST_RUN = 256  # how far streams are compared where several could take a dispatch
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _fits(dispatch: int, kernel: int) -> bool:
     return dispatch == kernel or (dispatch == ANY and kernel != COPY and kernel != FILL)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def fit_in_order(dispatch: Ints, kernel: Ints) -> bool:
     """Tell whether two sequences of one length fit place by place.
 
@@ -35,7 +36,7 @@ def fit_in_order(dispatch: Ints, kernel: Ints) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit
 def first_fit(dispatch: Ints, kernel: Ints) -> Ints:
     """Give each kernel, in order, the first dispatch behind the one before that fits.
 
@@ -57,7 +58,7 @@ def first_fit(dispatch: Ints, kernel: Ints) -> Ints:
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _run(dispatch: Ints, at: int, kernel: Ints, begin: int, end: int) -> int:
     """Count how many dispatches from `at` on fit the kernels from `begin` on, one by one."""
     length = 0
@@ -71,7 +72,7 @@ def _run(dispatch: Ints, at: int, kernel: Ints, begin: int, end: int) -> int:
     return length
 
 
-@njit(cache=True, nogil=True)
+@njit
 def fit_by_stream(dispatch: Ints, kernel: Ints, stream: Ints, streams: int) -> Ints:
     """Deal the dispatches out to streams, each of which keeps its own order.
 

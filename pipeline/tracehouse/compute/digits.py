@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tracehouse.compiled import njit
 
 _ZERO, _NINE = 48, 57
 _LONGEST = 18  # digits of the longest number that is read: all of them fit into int64
 
 
-@njit(cache=True, nogil=True)
+@njit
 def read_numbers(
     text: NDArray[np.uint8], offsets: NDArray[np.int64]
 ) -> tuple[
@@ -90,14 +91,14 @@ def read_numbers(
     return first, value[:runs].copy(), known[:runs].copy(), form, example[:forms].copy()
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _grown(values: NDArray[np.int64], used: int, more: int) -> NDArray[np.int64]:
     larger = np.empty(2 * values.shape[0] + more, dtype=values.dtype)
     larger[:used] = values[:used]
     return larger
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _is_alike(text: NDArray[np.uint8], offsets: NDArray[np.int64], i: int, j: int) -> bool:
     """Whether two texts are equal, any run of digits for any other."""
     at, stop = offsets[i], offsets[i + 1]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tracehouse.compiled import njit
 
 Ints = NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def or_upward(parent: Ints, inner_first: Ints, bits: Ints) -> None:
     """Give each node the bits of all below it, in place.
 
@@ -24,7 +25,7 @@ def or_upward(parent: Ints, inner_first: Ints, bits: Ints) -> None:
             bits[parent[node]] |= bits[node]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def topmost(parent: Ints, inner_first: Ints, marked: NDArray[np.bool_]) -> Ints:
     """Find the outermost marked node on the way from each node to its root, itself included.
 
@@ -45,7 +46,7 @@ def topmost(parent: Ints, inner_first: Ints, marked: NDArray[np.bool_]) -> Ints:
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit
 def add_upward(parent: Ints, inner_first: Ints, value: Ints) -> None:
     """Add each node's value to all above it, in place: the sum over each subtree.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tracehouse.compiled import njit
 
-@njit(cache=True, nogil=True)
+
+@njit
 def union_by_group(
     group: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], groups: int
 ) -> NDArray[np.int64]:
@@ -31,7 +32,7 @@ def union_by_group(
     return covered
 
 
-@njit(cache=True, nogil=True)
+@njit
 def overlaps_earlier(
     group: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
@@ -56,7 +57,7 @@ def overlaps_earlier(
     return overlaps
 
 
-@njit(cache=True, nogil=True)
+@njit
 def clip_overflow(
     group: NDArray[np.int64],
     start: NDArray[np.int64],

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tracehouse.compiled import njit
 
-@njit(cache=True, nogil=True)
+
+@njit
 def innermost_calls(
     key: NDArray[np.int64],
     thread: NDArray[np.int64],

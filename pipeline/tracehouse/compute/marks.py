@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tracehouse.compiled import njit
 
 _LANE = 512  # bytes that each of the four lanes reads in a round
 _OVERLAP = 7  # the longest pattern, less one
@@ -58,7 +59,7 @@ def find(text: NDArray[np.uint8], marks: Marks) -> NDArray[np.int64]:
     return found[:count]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def find_marks(
     text: NDArray[np.uint8],
     places: NDArray[np.uint64],
@@ -99,7 +100,7 @@ def find_marks(
     return _locate(text, start, n, places, first, last, found, count)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _locate(
     text: NDArray[np.uint8],
     start: int,
@@ -122,7 +123,7 @@ def _locate(
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit
 def before_plain_value(text: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
     r"""Whether each place of `ends` is in a JSON key whose value is a number, true, false or null.
 

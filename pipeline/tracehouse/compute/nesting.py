@@ -7,11 +7,12 @@ before its children, and an op's descendants follow it without a gap (preorder).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tracehouse.compiled import njit
 
-@njit(cache=True, nogil=True)
+
+@njit
 def nest(
     thread: NDArray[np.int64],
     start: NDArray[np.int64],
@@ -66,7 +67,7 @@ def nest(
     return parent, depth, self_time, overhang
 
 
-@njit(cache=True, nogil=True)
+@njit
 def innermost(
     group: NDArray[np.int64],
     start: NDArray[np.int64],

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tracehouse.compiled import njit
 
-@njit(cache=True, nogil=True)
+
+@njit
 def pair_ends(thread: NDArray[np.int64], begins: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Pair begin and end events: an end closes the begin opened last on its thread.
 

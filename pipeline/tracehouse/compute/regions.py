@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tracehouse.compiled import njit
 
-@njit(cache=True, nogil=True)
+
+@njit
 def runs_near_level(
     value: NDArray[np.int64], level: int, widest_gap: int, shortest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -44,7 +45,7 @@ def runs_near_level(
     return first[:found], end[:found]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def longest_run(wanted: NDArray[np.bool_], start: int, stop: int) -> tuple[int, int]:
     """Return the first of the longest half-open runs of wanted places in [start, stop).
 

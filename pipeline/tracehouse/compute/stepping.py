@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tracehouse.compiled import njit
 
 GENERIC, SPECIFIC, BARRIER = 0, 1, 2  # kinds of spans
 
 
-@njit(cache=True, nogil=True)
+@njit
 def keep_steps(
     parent: NDArray[np.int64], kind: NDArray[np.int8]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -47,7 +48,7 @@ def keep_steps(
     return keeper, holder, barrier
 
 
-@njit(cache=True, nogil=True)
+@njit
 def overlapping_runs(
     key: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], touching: bool
 ) -> NDArray[np.int64]:
@@ -75,7 +76,7 @@ def overlapping_runs(
     return first
 
 
-@njit(cache=True, nogil=True)
+@njit
 def pair_in_order(
     key: NDArray[np.int64],
     start: NDArray[np.int64],

@@ -11,14 +11,15 @@ cost does not depend on the depth, nor on how many intervals a node has below it
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tracehouse.compiled import njit
 
 Ints = NDArray[np.int64]
 Bits = NDArray[np.uint64]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _lowest_bit(word: np.uint64) -> int:
     """Return the index of the lowest set bit; `word` is not 0."""
     at = 0
@@ -31,7 +32,7 @@ def _lowest_bit(word: np.uint64) -> int:
     return at
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _highest_bit(word: np.uint64) -> int:
     """Return the index of the highest set bit; `word` is not 0."""
     at = 0
@@ -44,7 +45,7 @@ def _highest_bit(word: np.uint64) -> int:
     return at
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _levels(size: int) -> Ints:
     """Return where each level of the set's bit words begins, and the number of words.
 
@@ -59,7 +60,7 @@ def _levels(size: int) -> Ints:
             return np.array(begins, dtype=np.int64)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _insert(bits: Bits, levels: Ints, at: int) -> None:
     """Add `at` to the set."""
     for level in range(levels.shape[0] - 1):
@@ -67,7 +68,7 @@ def _insert(bits: Bits, levels: Ints, at: int) -> None:
         at >>= 6
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _remove(bits: Bits, levels: Ints, at: int) -> None:
     """Take `at` out of the set."""
     for level in range(levels.shape[0] - 1):
@@ -78,7 +79,7 @@ def _remove(bits: Bits, levels: Ints, at: int) -> None:
         at >>= 6
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _after(bits: Bits, levels: Ints, at: int) -> int:
     """Return the smallest member above `at`, -1 if there is none."""
     for level in range(levels.shape[0] - 1):
@@ -93,7 +94,7 @@ def _after(bits: Bits, levels: Ints, at: int) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _before(bits: Bits, levels: Ints, at: int) -> int:
     """Return the largest member below `at`, -1 if there is none."""
     for level in range(levels.shape[0] - 1):
@@ -108,7 +109,7 @@ def _before(bits: Bits, levels: Ints, at: int) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _heavy_heads(parent: Ints) -> Ints:
     """Return the top of each node's heavy path: the chain of largest children it lies on."""
     n = parent.shape[0]
@@ -127,7 +128,7 @@ def _heavy_heads(parent: Ints) -> Ints:
     return head
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _common_ancestor(parent: Ints, head: Ints, a: int, b: int) -> int:
     """Return the lowest common ancestor of two nodes, -1 if their roots differ."""
     while head[a] != head[b]:
@@ -139,7 +140,7 @@ def _common_ancestor(parent: Ints, head: Ints, a: int, b: int) -> int:
     return min(a, b)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _neighbours(active: Bits, levels: Ints, node: Ints, at: int) -> tuple[int, int, int]:
     """Return the nodes of an interval and of the active ones before and after it, -1 for none."""
     before, after = _before(active, levels, at), _after(active, levels, at)
@@ -150,7 +151,7 @@ def _neighbours(active: Bits, levels: Ints, node: Ints, at: int) -> tuple[int, i
     )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _exchange(total: Ints, parent: Ints, head: Ints, nodes: tuple[int, int, int], by: int) -> None:
     """Add `by` for the middle node and for the pair it parts, take it off for the pairs it makes.
 
@@ -172,7 +173,7 @@ def _exchange(total: Ints, parent: Ints, head: Ints, nodes: tuple[int, int, int]
             total[pair] += by
 
 
-@njit(cache=True, nogil=True)
+@njit
 def subtree_union(
     parent: Ints, node: Ints, start: Ints, end: Ints, by_start: Ints, by_end: Ints
 ) -> Ints:
@@ -208,7 +209,7 @@ def subtree_union(
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def add_to_parents(parent: Ints, value: Ints) -> None:
     """Add each node's value to its ancestors, in place: the sum over each subtree.
 

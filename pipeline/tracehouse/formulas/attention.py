@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.attention_call import (
     LABELS,
     LSE,
@@ -30,7 +29,7 @@ from tracehouse.formulas.inputs import Inputs, dtype, number
 from tracehouse.formulas.model import Calls, Model, Why, Work
 
 
-@njit(cache=True, nogil=True)
+@njit
 def attention(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate attention.
 
@@ -47,7 +46,7 @@ def attention(x: Inputs, calls: Calls, work: Work) -> None:
         _attention(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _attention(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     sizes = read_sizes(x, calls, i)
     work.dtype[i] = dtype(x, calls.row[i], calls.slot[i, Q])
@@ -74,7 +73,7 @@ def _attention(x: Inputs, calls: Calls, work: Work, i: int) -> None:
         work.why[i] = Why.NO_TYPE
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _writes_lse(x: Inputs, calls: Calls, i: int) -> float:
     r, lse, flag = calls.row[i], calls.slot[i, LSE], calls.slot[i, LSE_FLAG]
     if lse < 2:

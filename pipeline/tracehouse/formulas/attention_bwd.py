@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.attention_call import (
     BIAS,
     BIAS_GRAD,
@@ -31,7 +30,7 @@ from tracehouse.formulas.inputs import Inputs, dtype, is_tensor, item, items, nu
 from tracehouse.formulas.model import Calls, Model, Why, Work
 
 
-@njit(cache=True, nogil=True)
+@njit
 def attention_bwd(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate the backward of attention, from its own inputs or from those of the forward call.
 
@@ -47,7 +46,7 @@ def attention_bwd(x: Inputs, calls: Calls, work: Work) -> None:
         _attention_bwd(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _attention_bwd(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, q, dout = calls.row[i], calls.slot[i, Q], calls.slot[i, DOUT]
     sizes = read_sizes(x, calls, i)
@@ -78,14 +77,14 @@ def _attention_bwd(x: Inputs, calls: Calls, work: Work, i: int) -> None:
         work.why[i] = Why.NO_TYPE
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _gradient_bytes(x: Inputs, r: int, q: int) -> float:
     """Return the bytes of an element of a gradient; it is unknown how wide that of 8 bits is."""
     size = float(BYTES[dtype(x, r, q)])
     return math.nan if size == 1 else size
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _bias_grad(x: Inputs, calls: Calls, i: int) -> float:
     """Return the bytes of the gradient of the bias; NaN if nothing says whether it is asked for."""
     r, bias, asked = calls.row[i], calls.slot[i, BIAS], calls.slot[i, BIAS_GRAD]

@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BYTES, FIRST_TENSOR_TYPE, FP32, FP64, UNKNOWN, VALUES
 from tracehouse.formulas.inputs import (
     A_BOOL,
@@ -115,7 +114,7 @@ class Sizes(NamedTuple):
     d_v: float
 
 
-@njit(cache=True, nogil=True)
+@njit
 def read_sizes(x: Inputs, calls: Calls, i: int) -> Sizes:
     """Read the sizes of call i; heads and lengths of q, k and v must fit each other."""
     r, slot = calls.row[i], calls.slot[i]
@@ -145,7 +144,7 @@ def read_sizes(x: Inputs, calls: Calls, i: int) -> Sizes:
     return Sizes(Why.KNOWN, b_q, h_q, h_k, n_q, n_k, d_q, d_v)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _is_odd(x: Inputs, r: int, slot: Ints) -> bool:
     """Tell whether pages, new keys, used lengths or the like make the shapes mean other things."""
     for at in range(max(slot[ODD], 0), slot[ODD_END] + 1):
@@ -154,7 +153,7 @@ def _is_odd(x: Inputs, r: int, slot: Ints) -> bool:
     return number(x, r, slot[ODD_NUMBER]) > 0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _sizes(
     x: Inputs, r: int, i: int, dims: int, heads_first: bool, parts: int
 ) -> tuple[float, float, float, float]:
@@ -174,7 +173,7 @@ def _sizes(
     return batch, n, h, width
 
 
-@njit(cache=True, nogil=True)
+@njit
 def out_type(x: Inputs, calls: Calls, i: int) -> int:
     """Return the type of the output: its own, or that of q."""
     r, slot = calls.row[i], calls.slot[i]
@@ -186,14 +185,14 @@ def out_type(x: Inputs, calls: Calls, i: int) -> int:
     return code
 
 
-@njit(cache=True, nogil=True)
+@njit
 def lse_bytes(x: Inputs, calls: Calls, i: int, sizes: Sizes) -> float:
     """Return the bytes of the logarithms of the softmax' sums, one a row and head."""
     wide = dtype(x, calls.row[i], calls.slot[i, Q]) == FP64
     return sizes.batch * sizes.h_q * sizes.n_q * BYTES[FP64 if wide else FP32]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def flag_from(x: Inputs, r: int, i: int) -> float:
     """Return the first value from input i on that is True or False; NaN if there is none.
 
@@ -205,7 +204,7 @@ def flag_from(x: Inputs, r: int, i: int) -> float:
     return math.nan
 
 
-@njit(cache=True, nogil=True)
+@njit
 def read_bytes(x: Inputs, calls: Calls, i: int, sizes: Sizes, share: float) -> float:
     """Return the bytes of q, of the keys and values that are seen, and of what masks them."""
     r, slot = calls.row[i], calls.slot[i]
@@ -220,7 +219,7 @@ def read_bytes(x: Inputs, calls: Calls, i: int, sizes: Sizes, share: float) -> f
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _like_output(x: Inputs, r: int, i: int, sizes: Sizes) -> bool:
     return (
         rank(x, r, i) == 4
@@ -231,7 +230,7 @@ def _like_output(x: Inputs, r: int, i: int, sizes: Sizes) -> bool:
     )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def returns_p(x: Inputs, calls: Calls, i: int) -> bool:
     """Tell whether the op also writes the matrix of probabilities, as for debugging dropout."""
     r, slot = calls.row[i], calls.slot[i]

@@ -16,8 +16,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.attention_call import (
     CAUSAL,
     CU_K,
@@ -67,7 +66,7 @@ class _Mask(NamedTuple):
     right: float
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _limit(x: Inputs, r: int, i: int) -> float:
     """Return a limit of the window, -1 without one; NaN if it cannot be read."""
     found = kind(x, r, i)
@@ -76,7 +75,7 @@ def _limit(x: Inputs, r: int, i: int) -> float:
     return number(x, r, i) if found == AN_INT else math.nan
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _mask(x: Inputs, calls: Calls, i: int) -> _Mask:
     r, slot = calls.row[i], calls.slot[i]
     unknown = _Mask(Why.NO_VALUE, False, False, -1.0, -1.0)
@@ -98,7 +97,7 @@ def _mask(x: Inputs, calls: Calls, i: int) -> _Mask:
     return _Mask(Why.KNOWN, causal, top_left, left, 0.0 if causal else right)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _sum_of_clamped(n: float, shift: float, most: float) -> float:
     """Return the sum over i < n of i + shift, each taken as 0 … most."""
     low = min(max(-shift, 0.0), n)
@@ -106,7 +105,7 @@ def _sum_of_clamped(n: float, shift: float, most: float) -> float:
     return (high - low) * shift + (high - low) * (low + high - 1) / 2 + (n - high) * most
 
 
-@njit(cache=True, nogil=True)
+@njit
 def pairs_of(n: float, m: float, top_left: bool, left: float, right: float) -> float:
     """Return the pairs of n queries and m keys; causal is right = 0. See the module's text."""
     diagonal = 0.0 if top_left else m - n
@@ -117,7 +116,7 @@ def pairs_of(n: float, m: float, top_left: bool, left: float, right: float) -> f
     return until - before
 
 
-@njit(cache=True, nogil=True)
+@njit
 def keys_of(n: float, m: float, top_left: bool, left: float, right: float) -> float:
     """Return how many of m keys at least one of n queries sees."""
     if n == 0:
@@ -128,7 +127,7 @@ def keys_of(n: float, m: float, top_left: bool, left: float, right: float) -> fl
     return max(until - before, 0.0)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def read_seen(x: Inputs, calls: Calls, work: Work, i: int, sizes: Sizes) -> Seen:
     """Read mask and lengths of call i, and report them with the sizes.
 
@@ -178,12 +177,12 @@ def read_seen(x: Inputs, calls: Calls, work: Work, i: int, sizes: Sizes) -> Seen
     return Seen(Why.KNOWN, pairs, _share(seen, max_m + (many - 1) * rest_m))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _share(part: float, whole: float) -> float:
     return part / whole if whole > 0 else 1.0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _lengths(total: float, longest: float, many: float) -> tuple[float, float]:
     """Return the longest length and that of each other; all equal if the longest is padded."""
     if many == 1:

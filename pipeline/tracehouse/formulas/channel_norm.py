@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BYTES, FP32
 from tracehouse.formulas.inputs import (
     A_BOOL,
@@ -31,7 +30,7 @@ from tracehouse.formulas.norm import elements, reported, statistic_type
 WHOLE, STATISTICS, ELEMENTWISE = 0, 1, 2
 
 
-@njit(cache=True, nogil=True)
+@njit
 def is_training(x: Inputs, r: int, training: int, always: int, running_mean: int) -> float:
     """Tell whether a batch norm takes its statistics from the batch: 1, 0, NaN if not known.
 
@@ -44,7 +43,7 @@ def is_training(x: Inputs, r: int, training: int, always: int, running_mean: int
     return number(x, r, position) if kind(x, r, position) == A_BOOL else math.nan
 
 
-@njit(cache=True, nogil=True)
+@njit
 def batch_norm(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate batch norms and instance norms, and the parts of the synchronised one.
 
@@ -61,7 +60,7 @@ def batch_norm(x: Inputs, calls: Calls, work: Work) -> None:
         _batch_norm(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _batch_norm(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     a, w, b, running_mean, running_var, training, always, per_sample, part = calls.slot[i, :9]
@@ -105,14 +104,14 @@ def _batch_norm(x: Inputs, calls: Calls, work: Work, i: int) -> None:
         work.why[i] = Why.NO_TYPE
 
 
-@njit(cache=True, nogil=True)
+@njit
 def group_type(x: Inputs, r: int, a: int, w: int) -> int:
     """Return the type of the statistics of a group norm: that of x, float if the weight differs."""
     code = dtype(x, r, a)
     return code if not is_tensor(x, r, w) or dtype(x, r, w) == code else FP32
 
 
-@njit(cache=True, nogil=True)
+@njit
 def group_norm(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate group norms.
 
@@ -127,7 +126,7 @@ def group_norm(x: Inputs, calls: Calls, work: Work) -> None:
         _group_norm(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _group_norm(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     a, w, b, groups, batch, channels = calls.slot[i]

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.channel_norm import (
     ELEMENTWISE,
     STATISTICS,
@@ -34,7 +33,7 @@ from tracehouse.formulas.norm import elements, reported, statistic_type, why_unk
 from tracehouse.formulas.norm_bwd import asked, fits, given, gradient, incoming, normalised_flops
 
 
-@njit(cache=True, nogil=True)
+@njit
 def batch_norm_backward(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate the gradients of batch norms and instance norms, and parts of the synchronised one.
 
@@ -52,7 +51,7 @@ def batch_norm_backward(x: Inputs, calls: Calls, work: Work) -> None:
         _batch_norm_backward(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _batch_norm_backward(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     a, w, running_mean, running_var, training, always, per_sample, part = calls.slot[i, :8]
@@ -107,7 +106,7 @@ def _batch_norm_backward(x: Inputs, calls: Calls, work: Work, i: int) -> None:
         work.why[i] = Why.NO_TYPE
 
 
-@njit(cache=True, nogil=True)
+@njit
 def group_norm_backward(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate the gradients of group norms.
 
@@ -122,7 +121,7 @@ def group_norm_backward(x: Inputs, calls: Calls, work: Work) -> None:
         _group_norm_backward(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _group_norm_backward(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     a, w, b, groups, batch, channels, dy, mean, rstd, mask = calls.slot[i]

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.copy import stored, unusable, whole
 from tracehouse.formulas.dtypes import LIST, NONE
 from tracehouse.formulas.inputs import (
@@ -30,7 +29,7 @@ from tracehouse.formulas.model import ABSENT, Calls, Model, Why, Work
 _IN, _OUT, _TIMES, _GROUP, _IS_SHARE, _SPLITS = range(6)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def collective(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate collectives.
 
@@ -48,7 +47,7 @@ def collective(x: Inputs, calls: Calls, work: Work) -> None:
         _collective(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _collective(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, a, out = calls.row[i], calls.slot[i, _IN], calls.slot[i, _OUT]
     work.flops[i] = 0.0
@@ -77,7 +76,7 @@ def _collective(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     work.parameters[i, 1] = whole(received)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _message(x: Inputs, r: int, i: int, element: float) -> tuple[float, int]:
     """Return the bytes of a tensor or of all members of a list, and why they are not known."""
     if dtype(x, r, i) != LIST:
@@ -103,7 +102,7 @@ def _message(x: Inputs, r: int, i: int, element: float) -> tuple[float, int]:
     return elements * element, Why.KNOWN
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _received(x: Inputs, r: int, calls: Calls, i: int) -> float:
     """Return how many times what is sent is received, NaN if that is not known."""
     if calls.slot[i, _SPLITS] != ABSENT:
@@ -116,7 +115,7 @@ def _received(x: Inputs, r: int, calls: Calls, i: int) -> float:
     return 1.0 / ranks if calls.slot[i, _IS_SHARE] == 1 else ranks
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _exchanged(x: Inputs, r: int, a: int, splits: int) -> float:
     """Return the rows received as a multiple of the rows of tensor a."""
     if items(x, r, splits) < 0:

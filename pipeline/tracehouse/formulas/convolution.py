@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BYTES
 from tracehouse.formulas.gemm import add_flops, multiply_add_flops
 from tracehouse.formulas.inputs import (
@@ -48,7 +47,7 @@ SHAPE_LABELS = ("N", "C_in", "C_out", "inputs", "outputs", "kernel", "groups", "
 _OPERAND = 11
 
 
-@njit(cache=True, nogil=True)
+@njit
 def convolution(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate convolutions.
 
@@ -65,7 +64,7 @@ def convolution(x: Inputs, calls: Calls, work: Work) -> None:
         _convolution(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _convolution(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     why, products, outputs = conv_shape(x, calls, work, i)
@@ -89,7 +88,7 @@ def _convolution(x: Inputs, calls: Calls, work: Work, i: int) -> None:
         work.why[i] = Why.NO_TYPE
 
 
-@njit(cache=True, nogil=True)
+@njit
 def conv_shape(x: Inputs, calls: Calls, work: Work, i: int) -> tuple[int, float, float]:
     """Return a Why, the multiply-adds of a convolution and its outputs; fill in its parameters."""
     r = calls.row[i]
@@ -131,7 +130,7 @@ def conv_shape(x: Inputs, calls: Calls, work: Work, i: int) -> tuple[int, float,
     return Why.KNOWN, (inputs if transposed else outputs) * per_group * kernel, outputs
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _is_transposed(x: Inputs, calls: Calls, i: int) -> tuple[int, bool]:
     flag = calls.slot[i, TRANSPOSED]
     if flag < 0:
@@ -144,7 +143,7 @@ def _is_transposed(x: Inputs, calls: Calls, i: int) -> tuple[int, bool]:
     return Why.KNOWN, number(x, calls.row[i], flag) != 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _groups(
     x: Inputs, r: int, groups: int, c_in: float, per_group: float, transposed: bool
 ) -> tuple[int, float]:
@@ -161,7 +160,7 @@ def _groups(
     return (Why.KNOWN if implied >= 1.0 else Why.MISFIT), implied
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _is_swapped(stride: float, padding: float, kernel: int) -> bool:
     """Tell whether stride and padding of Apex's ops stand in the other order.
 
@@ -174,7 +173,7 @@ def _is_swapped(stride: float, padding: float, kernel: int) -> bool:
     return stride == keeps_size and padding != keeps_size
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _length(
     x: Inputs, calls: Calls, i: int, d: int, dims: int, transposed: bool
 ) -> tuple[int, float]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.convolution import BIAS, SHAPE_LABELS, SHAPE_SLOTS, W, X, conv_shape
 from tracehouse.formulas.dtypes import BYTES
 from tracehouse.formulas.gemm import add_flops, multiply_add_flops
@@ -33,7 +32,7 @@ _GRAD, _BIAS_SIZES, _MASK = 11, 12, 13
 _C_OUT, _DX = 2, len(SHAPE_LABELS)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def convolution_bwd(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate backward convolutions.
 
@@ -50,7 +49,7 @@ def convolution_bwd(x: Inputs, calls: Calls, work: Work) -> None:
         _convolution_bwd(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _convolution_bwd(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     why, products, outputs = conv_shape(x, calls, work, i)
@@ -86,7 +85,7 @@ def _convolution_bwd(x: Inputs, calls: Calls, work: Work, i: int) -> None:
         work.why[i] = Why.NO_TYPE
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _fit(x: Inputs, calls: Calls, i: int, c_out: int, outputs: float) -> int:
     """Return the Why of a gradient that is not of the forward's output."""
     r, grad = calls.row[i], calls.slot[i, _GRAD]
@@ -101,7 +100,7 @@ def _fit(x: Inputs, calls: Calls, i: int, c_out: int, outputs: float) -> int:
     return Why.KNOWN if fits else Why.MISFIT
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _gradients(x: Inputs, calls: Calls, i: int) -> tuple[int, bool, bool, bool]:
     """Return a Why, and whether dx, dw and db are computed."""
     r, mask, sizes = calls.row[i], calls.slot[i, _MASK], calls.slot[i, _BIAS_SIZES]

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BYTES, FIRST_TENSOR_TYPE, NONE, UNKNOWN
 from tracehouse.formulas.inputs import (
     Inputs,
@@ -42,7 +42,7 @@ _PARTS, _OUT, _DIM, _CHUNKS = range(4)
 _X, _SIZES, _REPEATS = range(3)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def unusable(x: Inputs, r: int, i: int) -> int:
     """Return why input i cannot be counted as a tensor, Why.KNOWN if it can.
 
@@ -61,19 +61,19 @@ def unusable(x: Inputs, r: int, i: int) -> int:
     return Why.KNOWN
 
 
-@njit(cache=True, nogil=True)
+@njit
 def stored(x: Inputs, r: int, i: int) -> float:
     """Return the bytes of the distinct elements of tensor i, NaN if its type is unknown."""
     return touched(x, r, i) * BYTES[dtype(x, r, i)]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def whole(value: float) -> int:
     """Return a number as a parameter, NO_PARAMETER if it is none or out of range."""
     return int(value) if value >= 0 and value < _MOST else NO_PARAMETER
 
 
-@njit(cache=True, nogil=True)
+@njit
 def settle(work: Work, i: int, code: int, read: float, written: float) -> None:
     """Set the bytes of call i, its type and its parameters MOVED; NaN is for want of a type."""
     work.bytes[i] = read + written
@@ -84,7 +84,7 @@ def settle(work: Work, i: int, code: int, read: float, written: float) -> None:
         work.why[i] = Why.NO_TYPE
 
 
-@njit(cache=True, nogil=True)
+@njit
 def copy(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate copies of one tensor into another.
 
@@ -98,7 +98,7 @@ def copy(x: Inputs, calls: Calls, work: Work) -> None:
         _copy(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _copy(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     dst, src = calls.slot[i, _DST], calls.slot[i, _SRC]
@@ -114,7 +114,7 @@ def _copy(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     settle(work, i, dtype(x, r, dst), stored(x, r, src), stored(x, r, dst))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _broadcasts(x: Inputs, r: int, src: int, dst: int) -> bool:
     if rank(x, r, src) > rank(x, r, dst):
         return False
@@ -125,7 +125,7 @@ def _broadcasts(x: Inputs, r: int, src: int, dst: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit
 def cat(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate concatenations of a list of tensors.
 
@@ -141,7 +141,7 @@ def cat(x: Inputs, calls: Calls, work: Work) -> None:
         _cat(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _cat(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     parts, chunks = calls.slot[i, _PARTS], 1.0
@@ -176,7 +176,7 @@ def _cat(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     settle(work, i, out_type, read * element, written * out_element)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def rearrange(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate ops that write the elements of a tensor in another order, or several times.
 
@@ -191,7 +191,7 @@ def rearrange(x: Inputs, calls: Calls, work: Work) -> None:
         _rearrange(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _rearrange(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, a = calls.row[i], calls.slot[i, _X]
     sizes, repeats = calls.slot[i, _SIZES], calls.slot[i, _REPEATS]
@@ -213,7 +213,7 @@ def _rearrange(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     settle(work, i, code, read * BYTES[code], out * BYTES[code])
 
 
-@njit(cache=True, nogil=True)
+@njit
 def product(x: Inputs, r: int, i: int) -> float:
     """Return the product of the list that is the concrete value of input i.
 
@@ -228,7 +228,7 @@ def product(x: Inputs, r: int, i: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def sync(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate reads of one value by the host.
 
@@ -242,7 +242,7 @@ def sync(x: Inputs, calls: Calls, work: Work) -> None:
         _sync(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _sync(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, a = calls.row[i], calls.slot[i, 0]
     work.flops[i] = 0.0

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
+
+from tracehouse.compiled import njit
 
 # Category of a type in promotion (perf_models A1): the higher one wins.
 NO_CATEGORY, BOOL, INTEGRAL, FLOATING, COMPLEX = -1, 0, 1, 2, 3
@@ -121,7 +122,7 @@ def dtype_code(spelling: str | None) -> int:
     return NONE if spelling is None else _SPELLED.get(spelling, UNKNOWN)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def dtype_of_enum(number: float) -> int:
     """Return the code of a ScalarType number, UNKNOWN for one that names no type here."""
     if not (number >= 0 and number < OF_ENUM.shape[0]):
@@ -178,7 +179,7 @@ _PROMOTED = np.array([[_promoted(a, b) for b in _ALL] for a in _ALL], dtype=np.i
 _WEAKLY = np.array([[_promoted_weakly(a, b) for b in _ALL] for a in _ALL], dtype=np.int64)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def promote(a: int, b: int) -> int:
     """Return the type of a result of two tensors that both have dimensions.
 
@@ -190,7 +191,7 @@ def promote(a: int, b: int) -> int:
     return _PROMOTED[a, b]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def promote_weakly(strong: int, weak: int) -> int:
     """Return the type of a result of a tensor and a 0-dim tensor or a Python number.
 

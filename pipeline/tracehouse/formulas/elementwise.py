@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import (
     BYTES,
     CATEGORY,
@@ -45,7 +44,7 @@ _X, _Y, _Z, _MASK, _EXTRA, _ALPHA, _MODE, _OUT = range(8)
 _FLOPS, _COMPLEX_FLOPS, _RESULT, _IN_PLACE, _OPTIONAL = range(8, 13)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def elementwise(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate pointwise ops.
 
@@ -63,7 +62,7 @@ def elementwise(x: Inputs, calls: Calls, work: Work) -> None:
         _elementwise(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _elementwise(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     first, second, third = calls.slot[i, _X], calls.slot[i, _Y], calls.slot[i, _Z]
@@ -113,13 +112,13 @@ def _elementwise(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     work.parameters[i, 1] = each
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _is_missing(x: Inputs, r: int, i: int) -> bool:
     """Tell whether input i, where the op has one, was not recorded or is None."""
     return i >= 0 and (rank(x, r, i) < 0 or dtype(x, r, i) == NONE)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _type_of(x: Inputs, calls: Calls, i: int, r: int, common: int) -> int:
     """Return the type that the flags of the result start from."""
     if calls.slot[i, _RESULT] & OF_FIRST:
@@ -131,13 +130,13 @@ def _type_of(x: Inputs, calls: Calls, i: int, r: int, common: int) -> int:
     return common
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _all_complex(x: Inputs, r: int, i: int) -> bool:
     """Tell whether input i holds complex numbers, or is not there to be multiplied with."""
     return i < 0 or CATEGORY[dtype(x, r, i)] == COMPLEX
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _computed_in(x: Inputs, r: int, first: int, second: int, common: int) -> int:
     """Return the type of the arithmetic: that of the first operand with dimensions.
 

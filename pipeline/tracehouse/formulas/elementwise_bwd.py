@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BYTES, NONE, UNKNOWN
 from tracehouse.formulas.inputs import Inputs, count, dtype, rank, tensor_bytes
 from tracehouse.formulas.model import ABSENT, Calls, Model, Slots, Why, Work
@@ -18,7 +17,7 @@ from tracehouse.formulas.pointwise import as_parameter, broadcast, elements, out
 _G, _X, _Y, _OUT, _FLOPS, _SAVED, _WRITES, _HALVES = range(8)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def elementwise_bwd(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate backwards of pointwise ops.
 
@@ -36,7 +35,7 @@ def elementwise_bwd(x: Inputs, calls: Calls, work: Work) -> None:
         _elementwise_bwd(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _elementwise_bwd(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     g, first, second = calls.slot[i, _G], calls.slot[i, _X], calls.slot[i, _Y]

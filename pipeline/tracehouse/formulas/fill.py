@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from tracehouse.compiled import njit
 from tracehouse.formulas.copy import MOVED, settle, stored, unusable
 from tracehouse.formulas.dtypes import BYTES, FP32, INT64, dtype_of_enum
 from tracehouse.formulas.inputs import (
@@ -38,7 +38,7 @@ _D_X, _D_P, _D_TRAIN = range(3)
 _B_GRAD, _B_MASK, _B_X, _B_P, _B_IS_FORWARD = range(5)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def fill(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate writes of all elements of a tensor: one value, random numbers, or a sequence.
 
@@ -59,7 +59,7 @@ def fill(x: Inputs, calls: Calls, work: Work) -> None:
             _sequence(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _fill(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, a, p = calls.row[i], calls.slot[i, _X], calls.slot[i, _READS]
     per_element = float(calls.slot[i, _FLOPS])
@@ -76,7 +76,7 @@ def _fill(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     settle(work, i, dtype(x, r, a), stored(x, r, p) if has_p else 0.0, stored(x, r, a))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _sequence(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, n = calls.row[i], count(x, calls.row[i])
     work.flops[i] = 0.0
@@ -109,7 +109,7 @@ def _sequence(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     settle(work, i, code, 0.0, elements * BYTES[code])
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _steps(start: float, end: float, step: float) -> float:
     """Return how many numbers lie from start to before end, NaN if they never get there."""
     if step == 0 or (end - start) * step < 0:
@@ -117,7 +117,7 @@ def _steps(start: float, end: float, step: float) -> float:
     return np.ceil((end - start) / step)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def dropout(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate dropout that also returns its mask.
 
@@ -133,7 +133,7 @@ def dropout(x: Inputs, calls: Calls, work: Work) -> None:
         _dropout(x, calls, work, i, calls.slot[i, _D_X], calls.slot[i, _D_P], is_training)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _dropout(
     x: Inputs, calls: Calls, work: Work, i: int, a: int, p: int, is_training: bool
 ) -> None:
@@ -148,7 +148,7 @@ def _dropout(
     settle(work, i, code, 0.0 if drops_all else stored(x, r, a), n * BYTES[code] + n)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def dropout_bwd(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate the product of a gradient with a mask and a scale.
 
@@ -166,7 +166,7 @@ def dropout_bwd(x: Inputs, calls: Calls, work: Work) -> None:
             _dropout_bwd(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _dropout_bwd(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, a, mask = calls.row[i], calls.slot[i, _B_GRAD], calls.slot[i, _B_MASK]
     of_forward = a == ABSENT

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BYTES, FP32
 from tracehouse.formulas.inputs import (
     A_BOOL,
@@ -33,7 +33,7 @@ NOT, GIVEN_SCALE, FOUND_SCALE, MXFP4 = 0, 1, 2, 3
 _BLOCK = 32.0  # values with one scale in the MX formats
 
 
-@njit(cache=True, nogil=True)
+@njit
 def fused_norm(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate the root-mean-square norms of inference engines.
 
@@ -50,7 +50,7 @@ def fused_norm(x: Inputs, calls: Calls, work: Work) -> None:
         _fused_norm(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _fused_norm(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     a, w, residual, x2, w2, out, residual_out = calls.slot[i, :7]
@@ -100,13 +100,13 @@ def _fused_norm(x: Inputs, calls: Calls, work: Work, i: int) -> None:
         work.why[i] = why_unknown(x, r)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _written(x: Inputs, r: int, i: int, otherwise: float) -> float:
     """Return the bytes of an output: those of the argument that it is, if it is one."""
     return tensor_bytes(x, r, i) if is_tensor(x, r, i) else otherwise
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _output(
     x: Inputs, r: int, n: float, rows: float, c: float, code: int, quantised: int, pad: int
 ) -> float:
@@ -123,7 +123,7 @@ def _output(
     return math.nan if math.isnan(multiple) else n * BYTES[code]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _scales(x: Inputs, r: int, rows: float, c: float, quantised: int, group: int) -> float:
     """Return the bytes of the scales of a call that makes them itself."""
     if quantised == MXFP4:

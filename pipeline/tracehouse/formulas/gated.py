@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BYTES, NONE
 from tracehouse.formulas.inputs import Inputs, count, dtype, rank, tensor_bytes
 from tracehouse.formulas.model import ABSENT, Calls, Model, Slots, Why, Work
@@ -17,7 +16,7 @@ from tracehouse.formulas.pointwise import as_parameter, elements
 _OUT, _X, _SCALE, _HALVES, _FLOPS = range(5)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def gated(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate activations that multiply one half of their input with the other.
 
@@ -32,7 +31,7 @@ def gated(x: Inputs, calls: Calls, work: Work) -> None:
         _gated(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _gated(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     out, first, scale = calls.slot[i, _OUT], calls.slot[i, _X], calls.slot[i, _SCALE]

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import (
     BYTES,
     CATEGORY,
@@ -37,7 +36,7 @@ _LARGEST = 2.0**62
 _A, _B, _ADDED, _INPUTS, _RANK_A, _RANK_B, _OUTER, _SUMMED, _GELU = range(9)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def operand_bytes(x: Inputs, r: int, i: int) -> float:
     """Return the bytes of the distinct elements of a tensor that the op must have.
 
@@ -47,7 +46,7 @@ def operand_bytes(x: Inputs, r: int, i: int) -> float:
     return touched(x, r, i) * BYTES[code] if code >= FIRST_TENSOR_TYPE else math.nan
 
 
-@njit(cache=True, nogil=True)
+@njit
 def other_bytes(x: Inputs, r: int, i: int) -> float:
     """Return the bytes of a tensor that the op may have: 0 if absent, NaN for a list."""
     if i < 0:
@@ -57,19 +56,19 @@ def other_bytes(x: Inputs, r: int, i: int) -> float:
     return operand_bytes(x, r, i) if is_tensor(x, r, i) else 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def multiply_add_flops(code: int) -> float:
     """Return the FLOPs of a multiply-add of a type: 2, of complex numbers 8."""
     return 8.0 if CATEGORY[code] == COMPLEX else 2.0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def add_flops(code: int) -> float:
     """Return the FLOPs of an addition of a type: 1, of complex numbers 2."""
     return 2.0 if CATEGORY[code] == COMPLEX else 1.0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def report(work: Work, i: int, batch: float, m: float, n: float, k: float, adds: bool) -> None:
     """Write the sizes of a product to the parameters LABELS; sizes out of range are left out."""
     sizes = (batch, m, n, k)
@@ -79,7 +78,7 @@ def report(work: Work, i: int, batch: float, m: float, n: float, k: float, adds:
     work.parameters[i, 4] = adds
 
 
-@njit(cache=True, nogil=True)
+@njit
 def gemm(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate the matrix products of ATen.
 
@@ -97,7 +96,7 @@ def gemm(x: Inputs, calls: Calls, work: Work) -> None:
         _gemm(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _gemm(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     slot = calls.slot[i]
@@ -140,7 +139,7 @@ def _gemm(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     report(work, i, batch, m, n, k, adds)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _sizes(
     x: Inputs, r: int, a: int, b: int, outer: bool
 ) -> tuple[float, float, float, float, float]:
@@ -160,7 +159,7 @@ def _sizes(
     return batch, m, n, k, inner
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _broadcasts(
     x: Inputs, r: int, i: int, results: float, m: float, n: float, vector: bool, batched: bool
 ) -> bool:
@@ -173,7 +172,7 @@ def _broadcasts(
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _epilogue(x: Inputs, r: int, gelu: int, more: int) -> float:
     if gelu < 0:
         return 0.0

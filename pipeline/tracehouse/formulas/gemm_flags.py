@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import (
     BF16,
     BYTES,
@@ -53,7 +53,7 @@ _TE_TYPES = np.array(
 )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def product_by_flags(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate matrix products of a (M, K), or (K, M), and b (K, N), or (N, K).
 
@@ -74,7 +74,7 @@ def product_by_flags(x: Inputs, calls: Calls, work: Work) -> None:
         _product(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _product(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     slot = calls.slot[i].copy()
@@ -133,12 +133,12 @@ def _product(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     report(work, i, 1.0, m, n, k, biased)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _flag(x: Inputs, r: int, i: int, default: float) -> float:
     return default if i < 0 or i >= count(x, r) else number(x, r, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _two(x: Inputs, r: int, i: int, packed: int, k_is_last: bool) -> tuple[float, float]:
     """Return the other dimension of an operand and its K; values are packed along the last one."""
     last = float(dim(x, r, i, 1)) * values_of(dtype(x, r, i), packed)
@@ -146,12 +146,12 @@ def _two(x: Inputs, r: int, i: int, packed: int, k_is_last: bool) -> tuple[float
     return (first, last) if k_is_last else (last, first)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _scales(x: Inputs, r: int, i: int, lines: float, groups: float) -> float:
     return scale_bytes(x, r, i, math.inf if math.isinf(groups) else lines * groups)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _precision(x: Inputs, r: int, slot: Ints) -> int:
     """Return the type of a, which a packed or TransformerEngine's operand holds as bytes."""
     code = dtype(x, r, slot[_A])

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BF16, BYTES, dtype_of_enum
 from tracehouse.formulas.gemm import add_flops, multiply_add_flops, operand_bytes, other_bytes
 from tracehouse.formulas.inputs import (
@@ -33,7 +32,7 @@ _A, _B, _GROUPS, _BIAS, _OUT_TYPE, _DEFAULT, _SCALE_A, _SCALE_B, _OTHER, _SUM_RO
 _LARGEST = 2.0**62
 
 
-@njit(cache=True, nogil=True)
+@njit
 def grouped(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate grouped matrix products.
 
@@ -56,7 +55,7 @@ def grouped(x: Inputs, calls: Calls, work: Work) -> None:
             _grouped(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _grouped(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     slot = calls.slot[i]
@@ -106,7 +105,7 @@ def _grouped(x: Inputs, calls: Calls, work: Work, i: int) -> None:
             work.parameters[i, place] = int(sizes[place])
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _sizes(
     x: Inputs, r: int, a: int, b: int, g: float, sum_rows: bool
 ) -> tuple[float, float, float, float]:
@@ -129,7 +128,7 @@ def _sizes(
     return misfit
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _pairs(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     """Evaluate the products of two lists' tensors: (M, K) by (K, N) or (N, K); (M, K) by (M, N)."""
     r = calls.row[i]

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import (
     BF16,
     BYTES,
@@ -55,7 +54,7 @@ OF_A = -1  # the output has the type of a
 OF_WIDE_A = -2  # the type of a, bfloat16 where that has 8 bits
 
 
-@njit(cache=True, nogil=True)
+@njit
 def product(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate matrix products of other libraries.
 
@@ -75,7 +74,7 @@ def product(x: Inputs, calls: Calls, work: Work) -> None:
         _product(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _product(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     slot = calls.slot[i].copy()
@@ -121,7 +120,7 @@ def _product(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     report(work, i, batch, rows / max(batch, 1.0), n, k, biased)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _as_declared(x: Inputs, r: int, slot: Ints) -> None:
     """Move slots to where an older declaration of the op has its inputs.
 
@@ -135,7 +134,7 @@ def _as_declared(x: Inputs, r: int, slot: Ints) -> None:
         slot[_BIAS], slot[_OUT], slot[_SCALE_A], slot[_SCALE_B] = ABSENT, 2, 3, 4
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _columns(x: Inputs, r: int, slot: Ints, k: float) -> tuple[float, float]:
     """Return N and K as b says; N is NaN if a value that says it is missing."""
     b, layout = slot[_B], slot[_LAYOUT]
@@ -156,7 +155,7 @@ def _columns(x: Inputs, r: int, slot: Ints, k: float) -> tuple[float, float]:
     return float(dim(x, r, b, -1)), before * VALUES[code]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def values_of(code: int, packed: int) -> float:
     """Return the values in an element: those of its type, or `packed` in one of 8 bits."""
     if packed > 1 and (code == UNKNOWN or BYTES[code] == 1):
@@ -164,7 +163,7 @@ def values_of(code: int, packed: int) -> float:
     return float(VALUES[code])
 
 
-@njit(cache=True, nogil=True)
+@njit
 def lines_of(x: Inputs, r: int, i: int) -> float:
     """Return the product of all dimensions of input i but the last; NaN if one is negative."""
     product_of_dims = 1.0
@@ -174,13 +173,13 @@ def lines_of(x: Inputs, r: int, i: int) -> float:
     return product_of_dims
 
 
-@njit(cache=True, nogil=True)
+@njit
 def is_output(x: Inputs, r: int, i: int, elements: float) -> bool:
     """Tell whether input i is the output: a tensor of that many elements, no vector."""
     return is_tensor(x, r, i) and rank(x, r, i) > 1 and numel(x, r, i) == elements
 
 
-@njit(cache=True, nogil=True)
+@njit
 def output_type(x: Inputs, r: int, a: int, out: int, out_type: int, default: int) -> int:
     """Return the type of the output: its own, the one asked for, or the op's default.
 
@@ -202,7 +201,7 @@ def output_type(x: Inputs, r: int, a: int, out: int, out_type: int, default: int
     return code
 
 
-@njit(cache=True, nogil=True)
+@njit
 def scale_bytes(x: Inputs, r: int, i: int, scales: float) -> float:
     """Return the bytes of at most so many scales: a padded tensor of them has more."""
     if i < 0:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.copy import MOVED, settle, stored, unusable
 from tracehouse.formulas.dtypes import BYTES, INT64
 from tracehouse.formulas.inputs import (
@@ -33,7 +32,7 @@ _S_X, _S_INDEX, _S_SOURCE, _S_INDICES, _S_BY_SOURCE, _S_IS_COPY = range(6)
 _B_GRAD, _B_INDEX, _B_ROWS, _B_X = range(4)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def gather(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate reads of some elements of a tensor.
 
@@ -51,7 +50,7 @@ def gather(x: Inputs, calls: Calls, work: Work) -> None:
         _gather(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _gather(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, a, index = calls.row[i], calls.slot[i, _X], calls.slot[i, _INDEX]
     work.flops[i] = 0.0
@@ -79,7 +78,7 @@ def _gather(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     settle(work, i, dtype(x, r, a), read, out * element)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _selected(x: Inputs, r: int, calls: Calls, i: int) -> tuple[float, int]:
     """Return how many elements a single index names, and why that is not known."""
     a, n = calls.slot[i, _X], numel(x, r, calls.slot[i, _INDEX])
@@ -103,7 +102,7 @@ def _selected(x: Inputs, r: int, calls: Calls, i: int) -> tuple[float, int]:
     return n, Why.KNOWN
 
 
-@njit(cache=True, nogil=True)
+@njit
 def members_read(x: Inputs, r: int, i: int) -> float:
     """Return the elements of all members of the list that is input i."""
     total = 0.0
@@ -115,7 +114,7 @@ def members_read(x: Inputs, r: int, i: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def indexed(x: Inputs, r: int, a: int, i: int) -> tuple[float, int]:
     """Return how many elements of tensor a the list of tensors i names, and why not.
 
@@ -149,7 +148,7 @@ def indexed(x: Inputs, r: int, a: int, i: int) -> tuple[float, int]:
     return named, Why.KNOWN
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _may_be_mask(x: Inputs, r: int, a: int, i: int, m: int) -> bool:
     if m + member_rank(x, r, i, m) > rank(x, r, a):
         return False
@@ -159,7 +158,7 @@ def _may_be_mask(x: Inputs, r: int, a: int, i: int, m: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit
 def scatter(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate writes to some elements of a tensor.
 
@@ -176,7 +175,7 @@ def scatter(x: Inputs, calls: Calls, work: Work) -> None:
         _scatter(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _scatter(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, a = calls.row[i], calls.slot[i, _S_X]
     index, source, indices = (
@@ -214,7 +213,7 @@ def _scatter(x: Inputs, calls: Calls, work: Work, i: int) -> None:
         settle(work, i, dtype(x, r, a), read + changed * element, changed * element)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def embedding_bwd(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate the dense gradient of a table.
 
@@ -229,7 +228,7 @@ def embedding_bwd(x: Inputs, calls: Calls, work: Work) -> None:
         _embedding_bwd(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _embedding_bwd(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, index = calls.row[i], calls.slot[i, _B_INDEX]
     of_forward = calls.slot[i, _B_GRAD] == ABSENT

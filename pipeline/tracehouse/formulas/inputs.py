@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from numpy.typing import NDArray
 
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BYTES, FIRST_TENSOR_TYPE, NONE, UNKNOWN, dtype_code
 
 Ints = NDArray[np.int64]
@@ -196,26 +196,26 @@ def _number(word: str) -> float | None:
         return None
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _at(x: Inputs, section: int, i: int) -> int:
     """Return number i of a section."""
     return x.integers[x.integers[section] + i]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _length(x: Inputs, section: int, i: int) -> int:
     """Return the length of list i of a section of offsets."""
     at = x.integers[section] + i
     return x.integers[at + 1] - x.integers[at]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def count(x: Inputs, r: int) -> int:
     """Return how many inputs of row r have a shape recorded."""
     return _length(x, DIMS_ROW, r)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def rank(x: Inputs, r: int, i: int) -> int:
     """Return the number of dimensions of input i; -1 if it was not recorded, or i is negative."""
     if i < 0 or i >= _length(x, DIMS_ROW, r):
@@ -224,7 +224,7 @@ def rank(x: Inputs, r: int, i: int) -> int:
     return _at(x, DIMS_ARG, at + 1) - _at(x, DIMS_ARG, at)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def dim(x: Inputs, r: int, i: int, d: int) -> int:
     """Return dimension d of input i, from the end if negative; -1 if there is none."""
     dims = rank(x, r, i)
@@ -234,7 +234,7 @@ def dim(x: Inputs, r: int, i: int, d: int) -> int:
     return _at(x, DIMS, _at(x, DIMS_ARG, _at(x, DIMS_ROW, r) + i) + d)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def dtype(x: Inputs, r: int, i: int) -> int:
     """Return the type code of input i; NONE for no tensor, UNKNOWN where no types were recorded."""
     types = _length(x, TYPES_ROW, r)
@@ -245,7 +245,7 @@ def dtype(x: Inputs, r: int, i: int) -> int:
     return _at(x, TYPES, _at(x, TYPES_ROW, r) + i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def is_tensor(x: Inputs, r: int, i: int) -> bool:
     """Tell whether input i is a tensor.
 
@@ -258,7 +258,7 @@ def is_tensor(x: Inputs, r: int, i: int) -> bool:
     return dims > 0 if code == UNKNOWN else code >= FIRST_TENSOR_TYPE
 
 
-@njit(cache=True, nogil=True)
+@njit
 def numel(x: Inputs, r: int, i: int) -> float:
     """Return the number of elements of input i (1 without dimensions); NaN if not recorded."""
     dims = rank(x, r, i)
@@ -270,7 +270,7 @@ def numel(x: Inputs, r: int, i: int) -> float:
     return product
 
 
-@njit(cache=True, nogil=True)
+@njit
 def touched(x: Inputs, r: int, i: int) -> float:
     """Return how many distinct elements of input i lie in memory.
 
@@ -295,7 +295,7 @@ def touched(x: Inputs, r: int, i: int) -> float:
     return min(product, reach)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def tensor_bytes(x: Inputs, r: int, i: int) -> float:
     """Return the bytes of the distinct elements of input i.
 
@@ -306,7 +306,7 @@ def tensor_bytes(x: Inputs, r: int, i: int) -> float:
     return touched(x, r, i) * BYTES[dtype(x, r, i)]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def members(x: Inputs, r: int, i: int) -> int:
     """Return how many tensors are in input i, a list of them; 0 if it is no list."""
     if i < 0 or i >= _length(x, MEMBERS_ROW, r):
@@ -315,7 +315,7 @@ def members(x: Inputs, r: int, i: int) -> int:
     return _at(x, MEMBERS_ARG, at + 1) - _at(x, MEMBERS_ARG, at)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def member_rank(x: Inputs, r: int, i: int, m: int) -> int:
     """Return the number of dimensions of tensor m of the list that is input i; -1 if none."""
     if m < 0 or m >= members(x, r, i):
@@ -324,7 +324,7 @@ def member_rank(x: Inputs, r: int, i: int, m: int) -> int:
     return _at(x, MEMBERS_DIM, at + 1) - _at(x, MEMBERS_DIM, at)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def member_dim(x: Inputs, r: int, i: int, m: int, d: int) -> int:
     """Return dimension d of tensor m of the list that is input i, from the end if negative."""
     dims = member_rank(x, r, i, m)
@@ -335,7 +335,7 @@ def member_dim(x: Inputs, r: int, i: int, m: int, d: int) -> int:
     return _at(x, MEMBERS, _at(x, MEMBERS_DIM, at) + d)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def member_numel(x: Inputs, r: int, i: int, m: int) -> float:
     """Return the number of elements of tensor m of the list that is input i; NaN if none."""
     dims = member_rank(x, r, i, m)
@@ -347,7 +347,7 @@ def member_numel(x: Inputs, r: int, i: int, m: int) -> float:
     return product
 
 
-@njit(cache=True, nogil=True)
+@njit
 def members_numel(x: Inputs, r: int, i: int) -> float:
     """Return the elements of all tensors of the list that is input i; 0 if it is no list."""
     total = 0.0
@@ -356,13 +356,13 @@ def members_numel(x: Inputs, r: int, i: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def values(x: Inputs, r: int) -> int:
     """Return how many inputs of row r have a concrete value recorded, if only an empty one."""
     return _length(x, VALUES_ROW, r)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def kind(x: Inputs, r: int, i: int) -> int:
     """Return what the concrete value of input i is; NO_VALUE if none was recorded."""
     if i < 0 or i >= _length(x, VALUES_ROW, r):
@@ -370,7 +370,7 @@ def kind(x: Inputs, r: int, i: int) -> int:
     return _at(x, KIND, _at(x, VALUES_ROW, r) + i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def number(x: Inputs, r: int, i: int) -> float:
     """Return the concrete value of input i as a number (True is 1); NaN if it is none."""
     if kind(x, r, i) == NO_VALUE:
@@ -378,7 +378,7 @@ def number(x: Inputs, r: int, i: int) -> float:
     return x.reals[_at(x, VALUES_ROW, r) + i]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def items(x: Inputs, r: int, i: int) -> int:
     """Return the length of the list that is the concrete value of input i; -1 if it is none."""
     if kind(x, r, i) != A_LIST:
@@ -387,7 +387,7 @@ def items(x: Inputs, r: int, i: int) -> int:
     return _at(x, ITEMS_ARG, at + 1) - _at(x, ITEMS_ARG, at)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def item(x: Inputs, r: int, i: int, k: int) -> float:
     """Return number k of the list that is the concrete value of input i, from the end if negative.
 

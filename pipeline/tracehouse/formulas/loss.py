@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BYTES, CATEGORY, COMPLEX, FP32, promote, promote_weakly
 from tracehouse.formulas.inputs import (
     Inputs,
@@ -45,7 +44,7 @@ _PER_POS_WEIGHT = 4.0  # 1 + (pos_weight - 1)·target, and the product with it
 _PER_LOGIT = 5.0  # maximum, difference, exponential, sum, logarithm's share
 
 
-@njit(cache=True, nogil=True)
+@njit
 def loss(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate losses.
 
@@ -64,7 +63,7 @@ def loss(x: Inputs, calls: Calls, work: Work) -> None:
         _loss(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def loss_bwd(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate the backwards of losses.
 
@@ -79,7 +78,7 @@ def loss_bwd(x: Inputs, calls: Calls, work: Work) -> None:
         _loss_bwd(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _loss(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, first, target = calls.row[i], calls.slot[i, _X], calls.slot[i, _TARGET]
     form, weight = calls.slot[i, _FORM], calls.slot[i, _WEIGHT]
@@ -122,7 +121,7 @@ def _loss(x: Inputs, calls: Calls, work: Work, i: int) -> None:
         work.parameters[i, 2] = int(reduction)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _loss_bwd(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, first, target = calls.row[i], calls.slot[i, _X], calls.slot[i, _TARGET]
     form, weight = calls.slot[i, _FORM], calls.slot[i, _WEIGHT]
@@ -156,7 +155,7 @@ def _loss_bwd(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     _finish(x, calls, work, i, samples, classes)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _finish(x: Inputs, calls: Calls, work: Work, i: int, samples: float, classes: float) -> None:
     work.dtype[i] = dtype(x, calls.row[i], calls.slot[i, _X])
     if math.isnan(work.bytes[i]):
@@ -169,7 +168,7 @@ def _finish(x: Inputs, calls: Calls, work: Work, i: int, samples: float, classes
         work.parameters[i, 1] = int(classes)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _of_pairs(x: Inputs, r: int, a: int, b: int) -> int:
     """Return the type of what inputs a and b give together."""
     if rank(x, r, a) > 0 and rank(x, r, b) == 0:
@@ -179,7 +178,7 @@ def _of_pairs(x: Inputs, r: int, a: int, b: int) -> int:
     return promote(dtype(x, r, a), dtype(x, r, b))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _reduction(reduction: float) -> int:
     """Return the Why of a reduction that is not known."""
     if math.isnan(reduction):
@@ -188,7 +187,7 @@ def _reduction(reduction: float) -> int:
     return Why.KNOWN if fits else Why.MISFIT
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _class_weights(x: Inputs, r: int, weight: int, samples: float) -> float:
     """Return the bytes of the weights of classes that the samples can reach."""
     if not is_tensor(x, r, weight):
@@ -196,7 +195,7 @@ def _class_weights(x: Inputs, r: int, weight: int, samples: float) -> float:
     return min(samples, numel(x, r, weight)) * BYTES[dtype(x, r, weight)]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _grad(x: Inputs, calls: Calls, i: int, samples: float) -> tuple[int, float]:
     """Return a Why and the bytes of the gradient of the loss."""
     r, grad = calls.row[i], calls.slot[i, _GRAD]
@@ -213,7 +212,7 @@ def _grad(x: Inputs, calls: Calls, i: int, samples: float) -> tuple[int, float]:
     return _reduction(reduction), (samples if reduction == _NONE else 1.0) * BYTES[code]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _samples(x: Inputs, calls: Calls, i: int) -> tuple[int, float, float, bool]:
     """Return a Why, the samples, the classes, and whether the target is shaped like x."""
     r, first, target = calls.row[i], calls.slot[i, _X], calls.slot[i, _TARGET]
@@ -239,7 +238,7 @@ def _samples(x: Inputs, calls: Calls, i: int) -> tuple[int, float, float, bool]:
     return (Why.KNOWN if samples * classes == n else Why.MISFIT), samples, classes, False
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _pairs(x: Inputs, r: int, a: int, b: int) -> float:
     """Return the elements of what inputs a and b broadcast to, -1 if they don't."""
     pairs = 1.0

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from tracehouse.compiled import njit
 from tracehouse.formulas.copy import stored, unusable, whole
 from tracehouse.formulas.dtypes import BYTES, VALUES
 from tracehouse.formulas.inputs import Inputs, dim, dtype, number, numel, rank
@@ -21,7 +21,7 @@ _X, _UP, _DOWN, _OUT, _TOPK, _CHOSEN = range(6)
 _U_X, _U_W, _U_OUT, _U_TOPK, _U_CHOSEN, _U_IS_DOWN = range(6)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def active(experts: float, k: float, tokens: float) -> float:
     """Return how many experts are touched when each token chooses k of them at random.
 
@@ -30,7 +30,7 @@ def active(experts: float, k: float, tokens: float) -> float:
     return experts * (1.0 - ((experts - k) / experts) ** tokens)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def moe_fused(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate ops that do both products, the activation and the weighted sum.
 
@@ -47,7 +47,7 @@ def moe_fused(x: Inputs, calls: Calls, work: Work) -> None:
         _moe_fused(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _moe_fused(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, a, out = calls.row[i], calls.slot[i, _X], calls.slot[i, _OUT]
     up, down = calls.slot[i, _UP], calls.slot[i, _DOWN]
@@ -83,7 +83,7 @@ def _moe_fused(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     _describe(work, i, dtype(x, r, up), tokens, width, inner, experts, k, gates)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _describe(
     work: Work,
     i: int,
@@ -102,7 +102,7 @@ def _describe(
         work.parameters[i, label] = whole(value)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def values_in(x: Inputs, r: int, w: int, width: float) -> float:
     """Return how many values an element of weights w holds if its last dimension is width values.
 
@@ -113,7 +113,7 @@ def values_in(x: Inputs, r: int, w: int, width: float) -> float:
     return packed if packed == np.floor(packed) and packed >= 1 else math.nan
 
 
-@njit(cache=True, nogil=True)
+@njit
 def chosen(
     x: Inputs, r: int, topk: int, choice: int, experts: float, tokens: float
 ) -> tuple[float, int]:
@@ -131,7 +131,7 @@ def chosen(
     return k, Why.KNOWN if k >= 1 and k <= experts else Why.MISFIT
 
 
-@njit(cache=True, nogil=True)
+@njit
 def moe_unfused(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate ops that do one of the two products.
 
@@ -149,7 +149,7 @@ def moe_unfused(x: Inputs, calls: Calls, work: Work) -> None:
         _moe_unfused(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _moe_unfused(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, a = calls.row[i], calls.slot[i, _U_X]
     w, out, choice = calls.slot[i, _U_W], calls.slot[i, _U_OUT], calls.slot[i, _U_CHOSEN]

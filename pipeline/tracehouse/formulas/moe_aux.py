@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.copy import unusable, whole
 from tracehouse.formulas.dtypes import BYTES, NONE
 from tracehouse.formulas.inputs import (
@@ -26,7 +25,7 @@ from tracehouse.formulas.model import ABSENT, Calls, Model, Why, Work
 _X = 0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def moe_aux(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate routing ops whose outputs are among their inputs.
 
@@ -40,7 +39,7 @@ def moe_aux(x: Inputs, calls: Calls, work: Work) -> None:
         _moe_aux(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _moe_aux(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     largest, moved, first = -1.0, 0.0, NONE
@@ -65,7 +64,7 @@ def _moe_aux(x: Inputs, calls: Calls, work: Work, i: int) -> None:
         work.why[i] = Why.NO_TYPE
 
 
-@njit(cache=True, nogil=True)
+@njit
 def moe_comm(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate sending tokens to the ranks of their experts, and back.
 
@@ -79,7 +78,7 @@ def moe_comm(x: Inputs, calls: Calls, work: Work) -> None:
         _moe_comm(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _moe_comm(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, a = calls.row[i], calls.slot[i, _X]
     work.flops[i] = 0.0

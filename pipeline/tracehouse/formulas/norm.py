@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BYTES, CATEGORY, FLOATING, FP32, FP64, UNKNOWN
 from tracehouse.formulas.inputs import (
     Inputs,
@@ -30,7 +29,7 @@ _LARGEST = float(2**62)
 _UNKNOWN, _MISFIT = -1, -2
 
 
-@njit(cache=True, nogil=True)
+@njit
 def elements(x: Inputs, r: int, i: int) -> float:
     """Return the number of elements of input i, NaN where a dimension is negative or unknown."""
     for d in range(rank(x, r, i)):
@@ -39,13 +38,13 @@ def elements(x: Inputs, r: int, i: int) -> float:
     return numel(x, r, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def reported(value: float) -> int:
     """Return a number as a parameter, NO_PARAMETER where it is unknown or out of range."""
     return int(value) if value >= 0 and value < _LARGEST else NO_PARAMETER
 
 
-@njit(cache=True, nogil=True)
+@njit
 def why_unknown(x: Inputs, r: int) -> Why:
     """Return why bytes are unknown: for the type of a tensor of row r, else for a value."""
     for i in range(count(x, r)):
@@ -54,7 +53,7 @@ def why_unknown(x: Inputs, r: int) -> Why:
     return Why.NO_VALUE
 
 
-@njit(cache=True, nogil=True)
+@njit
 def statistic_type(code: int) -> int:
     """Return the type in which a kernel keeps the mean and the deviation of values of a type.
 
@@ -65,7 +64,7 @@ def statistic_type(code: int) -> int:
     return FP32 if CATEGORY[code] == FLOATING else UNKNOWN
 
 
-@njit(cache=True, nogil=True)
+@njit
 def trailing(x: Inputs, r: int, a: int, shape: int, w: int, b: int, last: int) -> int:
     """Return how many trailing dimensions of input a are normalised.
 
@@ -96,7 +95,7 @@ def trailing(x: Inputs, r: int, a: int, shape: int, w: int, b: int, last: int) -
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit
 def leading(x: Inputs, r: int, a: int, count: int) -> float:
     """Return the product of the dimensions of input a before the last `count` of them."""
     product = 1.0
@@ -105,7 +104,7 @@ def leading(x: Inputs, r: int, a: int, count: int) -> float:
     return product
 
 
-@njit(cache=True, nogil=True)
+@njit
 def row_norm(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate layer norms and root-mean-square norms.
 
@@ -121,7 +120,7 @@ def row_norm(x: Inputs, calls: Calls, work: Work) -> None:
         _row_norm(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _row_norm(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     a, shape, w, b, is_rms, last = calls.slot[i]
@@ -160,7 +159,7 @@ def _row_norm(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     work.parameters[i, 3] = has_bias
 
 
-@njit(cache=True, nogil=True)
+@njit
 def ln_modulate(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate layer norms with a scale and a shift of their own for every sample.
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BYTES, FP32
 from tracehouse.formulas.inputs import (
     Inputs,
@@ -35,7 +34,7 @@ from tracehouse.formulas.norm import (
 )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def asked(x: Inputs, r: int, mask: int, flags: int, which: int) -> float:
     """Tell whether a gradient (0: x, 1: weight, 2: bias) is asked for: 1, 0, NaN if not known.
 
@@ -51,38 +50,38 @@ def asked(x: Inputs, r: int, mask: int, flags: int, which: int) -> float:
     return flag if math.isnan(flag) or flag == 0 else 1.0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def incoming(x: Inputs, r: int, dy: int, n: float, code: int) -> float:
     """Return the bytes of the incoming gradient: its own, or those of n elements like x."""
     return n * BYTES[code] if dy == ABSENT else tensor_bytes(x, r, dy)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def given(x: Inputs, r: int, i: int, count: float, code: int) -> float:
     """Return the bytes of an input, those of `count` elements of a type if it has no position."""
     return count * BYTES[code] if i == ABSENT else tensor_bytes(x, r, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def gradient(x: Inputs, r: int, i: int, like: int) -> float:
     """Return the bytes of the gradient of a weight or bias, of the type of `like` if i is none."""
     own = i if is_tensor(x, r, i) else like
     return numel(x, r, own) * BYTES[dtype(x, r, own)] if is_tensor(x, r, own) else 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def fits(x: Inputs, r: int, a: int, dy: int, n: float) -> bool:
     """Tell whether the n elements of input a are known, and dy has as many if it has a position."""
     return rank(x, r, a) >= 1 and not math.isnan(n) and (dy == ABSENT or elements(x, r, dy) == n)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def normalised_flops(n: float, wants_dx: float) -> float:
     """Return the FLOPs where the statistics are those of the batch: 9n, 6n without that of x."""
     return 9 * n if wants_dx == 1 else 6 * n
 
 
-@njit(cache=True, nogil=True)
+@njit
 def row_norm_backward(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate the gradients of layer norms and root-mean-square norms.
 
@@ -98,7 +97,7 @@ def row_norm_backward(x: Inputs, calls: Calls, work: Work) -> None:
         _row_norm_backward(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _row_norm_backward(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     a, shape, w, b, is_rms, last, dy, mean, rstd, mask = calls.slot[i]
@@ -144,7 +143,7 @@ def _row_norm_backward(x: Inputs, calls: Calls, work: Work, i: int) -> None:
         work.why[i] = why_unknown(x, r)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def ln_modulate_backward(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate the gradients of a layer norm with a scale and a shift for every sample.
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import UNKNOWN
 from tracehouse.formulas.inputs import (
     Inputs,
@@ -31,7 +30,7 @@ _X, _Y, _Z, _ALPHA, _FLOPS, _READS_X, _PER_TENSOR = range(7)
 _P, _G, _STATE0, _STATE1, _STATE2, _FIRST_STEP, _SCALE, _EACH, _STATE_EACH, _SINGLES = range(10)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def foreach(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate pointwise ops and norms of each tensor of a list.
 
@@ -48,7 +47,7 @@ def foreach(x: Inputs, calls: Calls, work: Work) -> None:
         _foreach(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _foreach(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     if count(x, r) <= 0:
@@ -87,7 +86,7 @@ def _foreach(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     work.parameters[i, 1] = as_parameter(n)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _elements_of(x: Inputs, r: int, at: int) -> float:
     """Return the elements of all tensors of a list; NaN if a dimension is negative."""
     total = 0.0
@@ -102,7 +101,7 @@ def _elements_of(x: Inputs, r: int, at: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def fused_optim(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate fused optimiser steps.
 
@@ -121,7 +120,7 @@ def fused_optim(x: Inputs, calls: Calls, work: Work) -> None:
         _fused_optim(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _fused_optim(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     p = calls.slot[i, _P]
@@ -161,7 +160,7 @@ def _fused_optim(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     work.parameters[i, 1] = as_parameter(n)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _update_of_scale(x: Inputs, work: Work, i: int, r: int) -> None:
     """Evaluate the update of a loss scale: reads it, its growth and found_inf, writes the first."""
     if not (elements(x, r, 0) == 1 and elements(x, r, 1) == 1 and elements(x, r, 2) == 1):

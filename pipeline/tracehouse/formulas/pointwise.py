@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import (
     BOOL_TYPE,
     BYTES,
@@ -59,7 +58,7 @@ COMPLEX32, COMPLEX64, COMPLEX128 = (CODE[f"complex{bits}"] for bits in (32, 64, 
 _MOST = 2.0**62
 
 
-@njit(cache=True, nogil=True)
+@njit
 def elements(x: Inputs, r: int, i: int) -> float:
     """Return the number of elements of input i; NaN if not recorded or a dimension is negative."""
     dims = rank(x, r, i)
@@ -74,7 +73,7 @@ def elements(x: Inputs, r: int, i: int) -> float:
     return product
 
 
-@njit(cache=True, nogil=True)
+@njit
 def broadcast(x: Inputs, r: int, a: int, b: int, c: int, d: int) -> float:
     """Return the number of elements that inputs a to d broadcast to; NaN if they do not.
 
@@ -100,7 +99,7 @@ def broadcast(x: Inputs, r: int, a: int, b: int, c: int, d: int) -> float:
     return product
 
 
-@njit(cache=True, nogil=True)
+@njit
 def promoted(x: Inputs, r: int, a: int, b: int, c: int) -> int:
     """Return the type that inputs a to c promote to; UNKNOWN if it cannot be told.
 
@@ -141,7 +140,7 @@ def promoted(x: Inputs, r: int, a: int, b: int, c: int) -> int:
     return result
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _both(a: int, b: int) -> int:
     """Promote two types; a complex result is as wide as the wider of the two asks for."""
     code = promote(a, b)
@@ -152,14 +151,14 @@ def _both(a: int, b: int) -> int:
     return code
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _weakly(strong: int, weak: int) -> int:
     if weak == COMPLEX128 and NONE < strong and CATEGORY[strong] < COMPLEX:
         return complex_of(strong)
     return promote_weakly(strong, weak)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def complex_of(code: int) -> int:
     """Return the complex type whose parts have the type `code`, complex64 for most."""
     if code == FP16:
@@ -167,7 +166,7 @@ def complex_of(code: int) -> int:
     return COMPLEX128 if code == FP64 else COMPLEX64
 
 
-@njit(cache=True, nogil=True)
+@njit
 def real_of(code: int) -> int:
     """Return the type of the parts of a complex type, other types as they are."""
     if CATEGORY[code] != COMPLEX:
@@ -177,7 +176,7 @@ def real_of(code: int) -> int:
     return FP64 if code == COMPLEX128 else FP32
 
 
-@njit(cache=True, nogil=True)
+@njit
 def result_type(code: int, flags: int) -> int:
     """Return the type of an op's result, of the promoted type and the flags of this module."""
     if flags & IS_BOOL:
@@ -201,7 +200,7 @@ def result_type(code: int, flags: int) -> int:
     return code
 
 
-@njit(cache=True, nogil=True)
+@njit
 def out_type(x: Inputs, r: int, first: int, code: int) -> int:
     """Return the type of the last tensor from input `first` on, an `out=`; `code` if none."""
     if first < 0:
@@ -212,7 +211,7 @@ def out_type(x: Inputs, r: int, first: int, code: int) -> int:
     return code
 
 
-@njit(cache=True, nogil=True)
+@njit
 def asked_type(x: Inputs, r: int, i: int, code: int) -> int:
     """Return the type that input i, a ScalarType, asks for; `code` if it asks for none.
 
@@ -225,14 +224,14 @@ def asked_type(x: Inputs, r: int, i: int, code: int) -> int:
     return code if dtype(x, r, i) == NONE else UNKNOWN
 
 
-@njit(cache=True, nogil=True)
+@njit
 def is_none(x: Inputs, r: int, i: int) -> bool:
     """Tell whether input i, a number or a list, is None; only the values tell a list from None."""
     has_value = 0 <= i < values(x, r)
     return has_value and dtype(x, r, i) == NONE and kind(x, r, i) == NO_VALUE
 
 
-@njit(cache=True, nogil=True)
+@njit
 def as_parameter(amount: float) -> int:
     """Return a number as an integer to report, cut at 2**62."""
     return int(min(amount, _MOST))

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BYTES, INT64
 from tracehouse.formulas.inputs import (
     Inputs,
@@ -42,7 +41,7 @@ _GRAD, _INDICES, _DIMS, _IS_MAX = 8, 9, 10, 11
 _LABELS = ("inputs", "outputs", "visits")
 
 
-@njit(cache=True, nogil=True)
+@njit
 def pool(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate pooling.
 
@@ -59,7 +58,7 @@ def pool(x: Inputs, calls: Calls, work: Work) -> None:
         _pool(x, calls, work, i, False)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def pool_bwd(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate the backwards of pooling.
 
@@ -74,7 +73,7 @@ def pool_bwd(x: Inputs, calls: Calls, work: Work) -> None:
         _pool(x, calls, work, i, True)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _pool(x: Inputs, calls: Calls, work: Work, i: int, backward: bool) -> None:
     r, first, grad = calls.row[i], calls.slot[i, _X], calls.slot[i, _GRAD]
     is_max = calls.slot[i, _IS_MAX] == 1
@@ -102,7 +101,7 @@ def _pool(x: Inputs, calls: Calls, work: Work, i: int, backward: bool) -> None:
     work.parameters[i, 2] = int(visits)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _windows(x: Inputs, calls: Calls, i: int, backward: bool) -> tuple[int, float, float]:
     """Return a Why, the outputs, and the elements of all their windows together."""
     r, first, dims = calls.row[i], calls.slot[i, _X], calls.slot[i, _DIMS]
@@ -127,7 +126,7 @@ def _windows(x: Inputs, calls: Calls, i: int, backward: bool) -> tuple[int, floa
     return Why.KNOWN, outputs, visits
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _fit(x: Inputs, calls: Calls, i: int, above: int) -> int:
     """Return the Why of a gradient that is not of the forward's output."""
     r, first, grad = calls.row[i], calls.slot[i, _X], calls.slot[i, _GRAD]
@@ -143,7 +142,7 @@ def _fit(x: Inputs, calls: Calls, i: int, above: int) -> int:
     return Why.KNOWN
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _along(
     x: Inputs, calls: Calls, i: int, d: int, axis: int, backward: bool
 ) -> tuple[int, float, float]:
@@ -172,7 +171,7 @@ def _along(
     return why, out, out * window
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _slid(x: Inputs, calls: Calls, i: int, d: int, size: int, window: float) -> tuple[int, float]:
     """Return a Why and how many windows fit along a dimension of length `size`."""
     r, dims = calls.row[i], calls.slot[i, _DIMS]
@@ -191,7 +190,7 @@ def _slid(x: Inputs, calls: Calls, i: int, d: int, size: int, window: float) -> 
     return (Why.KNOWN if out >= 1.0 else Why.MISFIT), out
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _gcd(a: int, b: int) -> int:
     while b != 0:
         a, b = b, a % b

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BOOL_TYPE, BYTES, FP32, VALUES, dtype_of_enum
 from tracehouse.formulas.inputs import (
     A_BOOL,
@@ -36,7 +36,7 @@ _SCALED, _FOUND, _GROUPED, _THERE_AND_BACK = 32, 64, 192, 128
 _MX_BLOCK = 32
 
 
-@njit(cache=True, nogil=True)
+@njit
 def quantise(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate quantisations, and what undoes them.
 
@@ -57,7 +57,7 @@ def quantise(x: Inputs, calls: Calls, work: Work) -> None:
         _quantise(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _quantise(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     a, out, scale, zero, out_type, out_bits, out_shape, mask = calls.slot[i, :8]
@@ -100,7 +100,7 @@ def _quantise(x: Inputs, calls: Calls, work: Work, i: int) -> None:
         work.why[i] = why_unknown(x, r)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _values(x: Inputs, r: int, n: float, out_shape: int) -> float:
     """Return the number of values: of x, or of the shape that the output is asked to have."""
     if out_shape == ABSENT:
@@ -113,7 +113,7 @@ def _values(x: Inputs, r: int, n: float, out_shape: int) -> float:
     return product
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _alike(x: Inputs, r: int, a: int, out: int) -> bool:
     """Tell whether `out` can hold what `a` becomes: rows as long, or packed two to a byte.
 
@@ -126,7 +126,7 @@ def _alike(x: Inputs, r: int, a: int, out: int) -> bool:
     return 2 * packed == row and 2 * written >= rows
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _output(
     x: Inputs, r: int, out: int, out_type: int, values: float, bits: int, both: int
 ) -> float:

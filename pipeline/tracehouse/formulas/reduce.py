@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BYTES, CATEGORY, COMPLEX, NONE, UNKNOWN
 from tracehouse.formulas.inputs import (
     A_LIST,
@@ -54,7 +54,7 @@ _INDEX = 8.0  # bytes of an int64
 _NO_SUCH_DIM, _NOT_RECORDED = -1.0, -2.0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def reduction(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate reductions and scans.
 
@@ -73,7 +73,7 @@ def reduction(x: Inputs, calls: Calls, work: Work) -> None:
         _reduction(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _reduction(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     first, other = calls.slot[i, _X], calls.slot[i, _OTHER]
@@ -124,7 +124,7 @@ def _reduction(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     work.parameters[i, 1] = as_parameter(results)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _of_two(x: Inputs, work: Work, i: int, r: int, first: int, other: int) -> None:
     """Evaluate the larger or smaller of two tensors, element by element."""
     n = broadcast(x, r, first, other, ABSENT, ABSENT)
@@ -139,7 +139,7 @@ def _of_two(x: Inputs, work: Work, i: int, r: int, first: int, other: int) -> No
     work.parameters[i, 0] = work.parameters[i, 1] = as_parameter(n)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _is_matrix_norm(x: Inputs, r: int, order: int, first: int, dims: int) -> bool:
     if order < 0 or dtype(x, r, order) == NONE:
         return False
@@ -147,7 +147,7 @@ def _is_matrix_norm(x: Inputs, r: int, order: int, first: int, dims: int) -> boo
     return over == 2 and kind(x, r, dims) in (A_LIST, NO_VALUE)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _kept(x: Inputs, r: int, first: int, dims: int) -> float:
     """Return the number of elements of the dimensions that are not reduced.
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BYTES
 from tracehouse.formulas.inputs import (
     A_LIST,
@@ -45,7 +44,7 @@ _LABELS = ("inputs", "outputs", "taps")
 _UNKNOWN_TAPS = 0  # antialiased: as many as the scale asks for
 
 
-@njit(cache=True, nogil=True)
+@njit
 def resample(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate interpolation.
 
@@ -62,7 +61,7 @@ def resample(x: Inputs, calls: Calls, work: Work) -> None:
         _resample(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def pad(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate padding.
 
@@ -77,7 +76,7 @@ def pad(x: Inputs, calls: Calls, work: Work) -> None:
         _pad(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def resample_bwd(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate the backwards of interpolation and padding.
 
@@ -92,7 +91,7 @@ def resample_bwd(x: Inputs, calls: Calls, work: Work) -> None:
         _resample_bwd(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _resample(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, first = calls.row[i], calls.slot[i, _X]
     why, outputs, reached, taps = _interpolated(x, calls, i)
@@ -107,7 +106,7 @@ def _resample(x: Inputs, calls: Calls, work: Work, i: int) -> None:
         work.flops[i] = 0.0 if taps == 1.0 else 2.0 * taps * outputs
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _pad(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, first = calls.row[i], calls.slot[i, _X]
     why, outputs, kept = _padded(x, calls, i)
@@ -120,7 +119,7 @@ def _pad(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     _finish(x, work, i, numel(x, r, first), outputs, 1.0, dtype(x, r, first))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _resample_bwd(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, grad = calls.row[i], calls.slot[i, _GRAD]
     if calls.slot[i, _GRID] >= 0:
@@ -147,7 +146,7 @@ def _resample_bwd(x: Inputs, calls: Calls, work: Work, i: int) -> None:
         work.flops[i] = outputs if taps == 1.0 else 2.0 * taps * outputs
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _finish(
     x: Inputs, work: Work, i: int, inputs: float, outputs: float, taps: float, code: int
 ) -> None:
@@ -160,7 +159,7 @@ def _finish(
         work.parameters[i, 2] = int(taps)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _interpolated(x: Inputs, calls: Calls, i: int) -> tuple[int, float, float, float]:
     """Return a Why, the outputs, the inputs that are reached and the taps of an output."""
     r, first, grid = calls.row[i], calls.slot[i, _X], calls.slot[i, _GRID]
@@ -191,7 +190,7 @@ def _interpolated(x: Inputs, calls: Calls, i: int) -> tuple[int, float, float, f
     return Why.KNOWN, outputs, reached, taps
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _grid(x: Inputs, calls: Calls, i: int) -> tuple[int, float]:
     """Return a Why and the taps along a dimension of an op that samples at a grid."""
     r, first, grid = calls.row[i], calls.slot[i, _X], calls.slot[i, _GRID]
@@ -211,7 +210,7 @@ def _grid(x: Inputs, calls: Calls, i: int) -> tuple[int, float]:
     return (Why.KNOWN if mode == 2.0 else Why.MISFIT), 4.0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _length(x: Inputs, calls: Calls, i: int, d: int, dims: int, size: int) -> float:
     """Return the length of the output along a spatial dimension: as asked for, else scaled."""
     r, scales = calls.row[i], calls.slot[i, _SCALES]
@@ -221,7 +220,7 @@ def _length(x: Inputs, calls: Calls, i: int, d: int, dims: int, size: int) -> fl
     return (size * item(x, r, scales, d)) // 1.0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _padded(x: Inputs, calls: Calls, i: int) -> tuple[int, float, float]:
     """Return a Why, the outputs, and the inputs that are not cut off."""
     r, first, padding = calls.row[i], calls.slot[i, _X], calls.slot[i, _PADDING]
@@ -251,12 +250,12 @@ def _padded(x: Inputs, calls: Calls, i: int) -> tuple[int, float, float]:
     return Why.KNOWN, outputs, kept
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _is_whole(found: float) -> bool:
     return abs(found) < 2.0**53 and found == found // 1.0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _restored(x: Inputs, calls: Calls, i: int) -> tuple[int, float, int]:
     """Return a Why, the elements of the input whose gradient is asked for, spatial dimensions."""
     r, grad, first = calls.row[i], calls.slot[i, _GRAD], calls.slot[i, _X]

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BYTES
 from tracehouse.formulas.inputs import Inputs, dim, dtype, is_tensor, number, numel, rank
 from tracehouse.formulas.model import ABSENT, Calls, Model, Why, Work
@@ -18,7 +17,7 @@ _X, _Y, _HEAD, _TABLE, _ROTATED, _PASSED, _PASSED_Y, _CACHE, _OUT = range(9)
 _LARGEST = 2.0**62
 
 
-@njit(cache=True, nogil=True)
+@njit
 def rope(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate rotary embeddings of one tensor or two, and their backward.
 
@@ -35,7 +34,7 @@ def rope(x: Inputs, calls: Calls, work: Work) -> None:
         _rope(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _rope(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, slot = calls.row[i], calls.slot[i]
     a, b, passed, passed_b, cache = slot[_X], slot[_Y], slot[_PASSED], slot[_PASSED_Y], slot[_CACHE]

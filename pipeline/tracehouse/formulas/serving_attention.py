@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BYTES, VALUES
 from tracehouse.formulas.inputs import (
     AN_INT,
@@ -34,7 +33,7 @@ _Q, _Q_REST, _K, _V, _HEADS, _WINDOW, _LEFT, _PART, _CACHED, _SHARED, _SOME, _MO
 _N_Q, _H_Q, _H_KV, _D_QK, _D_V, _WIDE, _Q_BITS, _K_BITS, _KV_BITS, _ONE, _OF = range(11)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def serving_attention(x: Inputs, calls: Calls, work: Work) -> None:
     """Read heads, widths and types of attention over the KV cache.
 
@@ -53,7 +52,7 @@ def serving_attention(x: Inputs, calls: Calls, work: Work) -> None:
         _serving_attention(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _serving_attention(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, slot = calls.row[i], calls.slot[i]
     q, k, v = slot[_Q], slot[_K], slot[_V]
@@ -116,7 +115,7 @@ def _serving_attention(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     work.why[i] = Why.NO_LENGTHS
 
 
-@njit(cache=True, nogil=True)
+@njit
 def latent_attention(x: Inputs, calls: Calls, work: Work) -> None:
     """Read heads and widths of vLLM's latent attention (MLA).
 
@@ -155,7 +154,7 @@ def latent_attention(x: Inputs, calls: Calls, work: Work) -> None:
         work.why[i] = Why.NO_LENGTHS
 
 
-@njit(cache=True, nogil=True)
+@njit
 def linear_attention(x: Inputs, calls: Calls, work: Work) -> None:
     """Read the sizes of gated delta networks: a state of d_v × d_k a head.
 
@@ -169,7 +168,7 @@ def linear_attention(x: Inputs, calls: Calls, work: Work) -> None:
         _linear_attention(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _linear_attention(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     qkv, gate, out = calls.slot[i, 0], calls.slot[i, 1], calls.slot[i, 2]
@@ -192,7 +191,7 @@ def _linear_attention(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     work.why[i] = Why.NO_LENGTHS
 
 
-@njit(cache=True, nogil=True)
+@njit
 def kv_cache(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate writes of new keys and values to their places in the KV cache.
 
@@ -208,7 +207,7 @@ def kv_cache(x: Inputs, calls: Calls, work: Work) -> None:
         _kv_cache(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _kv_cache(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, slot = calls.row[i], calls.slot[i]
     a, b, cache_a, cache_b, places = slot[0], slot[1], slot[2], slot[3], slot[4]

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BF16, BYTES, FP16, FP32, NONE, UNKNOWN
 from tracehouse.formulas.inputs import (
     NO_VALUE,
@@ -30,7 +29,7 @@ _X, _HALF_TO_FLOAT, _DTYPE, _OUT, _MASK, _FLOPS, _CAUSAL = range(7)
 _G, _Y = 5, 6  # of the backward, which has the first five too
 
 
-@njit(cache=True, nogil=True)
+@njit
 def softmax(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate softmax and log-softmax.
 
@@ -46,7 +45,7 @@ def softmax(x: Inputs, calls: Calls, work: Work) -> None:
         _softmax(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _softmax(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     first, mask = calls.slot[i, _X], calls.slot[i, _MASK]
@@ -75,7 +74,7 @@ def _softmax(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     work.parameters[i, 0] = as_parameter(n)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _type_of_result(x: Inputs, calls: Calls, i: int, r: int) -> int:
     """Return the type of the forward's output, as half_to_float or dtype ask for it."""
     code = dtype(x, r, calls.slot[i, _X])
@@ -87,7 +86,7 @@ def _type_of_result(x: Inputs, calls: Calls, i: int, r: int) -> int:
     return FP32 if number(x, r, to_float) == 1 else code
 
 
-@njit(cache=True, nogil=True)
+@njit
 def softmax_bwd(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate the backwards of softmax and log-softmax.
 
@@ -103,7 +102,7 @@ def softmax_bwd(x: Inputs, calls: Calls, work: Work) -> None:
         _softmax_bwd(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _softmax_bwd(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r = calls.row[i]
     own = calls.slot[i, _G] >= 0

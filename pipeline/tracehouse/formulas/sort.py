@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.copy import MOVED, settle, stored, unusable
 from tracehouse.formulas.dtypes import BYTES, CODE, INT64
 from tracehouse.formulas.inputs import Inputs, dim, dtype, number, numel, rank
@@ -21,7 +20,7 @@ _INT32 = CODE["int32"]
 _X, _K, _DIM, _IS_ONE, _SORTED, _IS_INT32 = range(6)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def sort(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate sorts, and searches in what is sorted.
 
@@ -37,7 +36,7 @@ def sort(x: Inputs, calls: Calls, work: Work) -> None:
         _sort(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _sort(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, a, among = calls.row[i], calls.slot[i, _X], calls.slot[i, _SORTED]
     why = unusable(x, r, a)
@@ -64,7 +63,7 @@ def _sort(x: Inputs, calls: Calls, work: Work, i: int) -> None:
         work.why[i] = Why.NO_FORMULA
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _kept(x: Inputs, r: int, calls: Calls, i: int) -> tuple[float, int]:
     """Return how many elements are kept, and why that is not known."""
     a, n = calls.slot[i, _X], numel(x, r, calls.slot[i, _X])

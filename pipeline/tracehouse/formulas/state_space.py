@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import BYTES
 from tracehouse.formulas.inputs import (
     AN_INT,
@@ -54,7 +53,7 @@ _INPUTS = 10  # of the slots, these are tensors that are read
 _LABELS = ("B", "T", "channels", "taps", "H", "P", "G", "N", "chunk")
 
 
-@njit(cache=True, nogil=True)
+@njit
 def state_space(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate causal convolutions and chunked scans.
 
@@ -79,7 +78,7 @@ def state_space(x: Inputs, calls: Calls, work: Work) -> None:
         _finish(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def state_space_bwd(x: Inputs, calls: Calls, work: Work) -> None:
     """Evaluate the backwards of causal convolutions and chunked scans.
 
@@ -95,7 +94,7 @@ def state_space_bwd(x: Inputs, calls: Calls, work: Work) -> None:
         _backward(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _backward(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     r, grad = calls.row[i], calls.slot[i, _GRAD]
     why, flops, outputs = _forward(x, calls, work, i)
@@ -122,19 +121,19 @@ def _backward(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     _finish(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _bias_is_added(x: Inputs, calls: Calls, i: int) -> bool:
     return calls.slot[i, _FORM] == CONV and is_tensor(x, calls.row[i], calls.slot[i, _BIAS])
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _finish(x: Inputs, calls: Calls, work: Work, i: int) -> None:
     work.dtype[i] = dtype(x, calls.row[i], calls.slot[i, _X])
     if math.isnan(work.bytes[i]):
         work.why[i] = Why.NO_TYPE
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _read(x: Inputs, calls: Calls, i: int) -> float:
     """Return the bytes of the inputs."""
     read = 0.0
@@ -143,7 +142,7 @@ def _read(x: Inputs, calls: Calls, i: int) -> float:
     return read
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _forward(x: Inputs, calls: Calls, work: Work, i: int) -> tuple[int, float, float]:
     """Return a Why, the FLOPs of the forward and its outputs; fill in the parameters."""
     for k in range(_INPUTS):
@@ -157,7 +156,7 @@ def _forward(x: Inputs, calls: Calls, work: Work, i: int) -> tuple[int, float, f
     return _split(x, calls, work, i)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _conv(x: Inputs, calls: Calls, work: Work, i: int) -> tuple[int, float, float]:
     r, first, w = calls.row[i], calls.slot[i, _X], calls.slot[i, _W]
     if rank(x, r, first) <= 0 or rank(x, r, w) <= 0:
@@ -172,7 +171,7 @@ def _conv(x: Inputs, calls: Calls, work: Work, i: int) -> tuple[int, float, floa
     return Why.KNOWN, 2.0 * n * taps, n
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _scan(x: Inputs, calls: Calls, work: Work, i: int) -> tuple[int, float, float]:
     r, first, b = calls.row[i], calls.slot[i, _X], calls.slot[i, _B]
     if rank(x, r, first) <= 0 or rank(x, r, b) <= 0:
@@ -190,7 +189,7 @@ def _scan(x: Inputs, calls: Calls, work: Work, i: int) -> tuple[int, float, floa
     return Why.KNOWN, flops, numel(x, r, first)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _split(x: Inputs, calls: Calls, work: Work, i: int) -> tuple[int, float, float]:
     r, first, w = calls.row[i], calls.slot[i, _X], calls.slot[i, _W]
     dt_bias, d = calls.slot[i, _DT_BIAS], calls.slot[i, _D]
@@ -218,7 +217,7 @@ def _split(x: Inputs, calls: Calls, work: Work, i: int) -> tuple[int, float, flo
     return Why.KNOWN, flops + 2.0 * rows * channels * taps, rows * heads * size
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _scan_flops(
     x: Inputs,
     work: Work,
@@ -242,7 +241,7 @@ def _scan_flops(
     return 2.0 * rows * (inside + 2.0 * heads * states * size)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _positive(x: Inputs, r: int, i: int, default: float) -> tuple[int, float]:
     """Return a Why and the positive whole number that argument i has, the default for ""."""
     found = default

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from tracehouse.compiled import njit
 from tracehouse.formulas.inputs import (
     A_LIST,
     AN_INT,
@@ -25,13 +24,13 @@ from tracehouse.formulas.model import Why
 UNFIT = -1.0  # what stands for a number that the argument can't have
 
 
-@njit(cache=True, nogil=True)
+@njit
 def missing(x: Inputs, r: int) -> int:
     """Return the Why of a call that lacks the shape of an input it must have."""
     return Why.NO_INPUTS if count(x, r) <= 0 else Why.NO_SHAPE
 
 
-@njit(cache=True, nogil=True)
+@njit
 def well_formed(x: Inputs, r: int, i: int) -> bool:
     """Tell whether no dimension of input i is negative."""
     for d in range(rank(x, r, i)):
@@ -40,7 +39,7 @@ def well_formed(x: Inputs, r: int, i: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit
 def per_dimension(x: Inputs, r: int, i: int, d: int, dims: int, default: float) -> float:
     """Return the whole number that argument i has for spatial dimension d of `dims`.
 
@@ -71,7 +70,7 @@ def per_dimension(x: Inputs, r: int, i: int, d: int, dims: int, default: float) 
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit
 def unfit(found: float, least: float) -> int:
     """Return the Why of a number of `per_dimension` that must be `least` or more."""
     if math.isnan(found):

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tracehouse.ingest.fields import NUMBER_COLUMNS, WORD_COLUMNS, Row
+from tracehouse.schema.nullable import coded, nullable
 from tracehouse.schema.tables import EVENTS, FRAME_SCHEMA, FRAME_TEXTS, WORD
 from tracehouse.vocab import canonical_category
 
@@ -41,12 +42,12 @@ class Dictionary:
         """An Arrow array of the codes; a negative code is NULL."""
         if self._array is None or len(self._array) != len(self.words):
             self._array = pa.array(self.words, pa.string())
-        absent = codes < 0
-        indices = pa.array(codes, mask=absent) if absent.any() else pa.array(codes)
-        return pa.DictionaryArray.from_arrays(indices, self._array, safe=False)
+        return coded(codes, self._array)
 
 
 Dictionaries = Mapping[str, Dictionary]
+Numbers = tuple[NDArray[np.int64], NDArray[np.bool_]]
+"""Values, and whether they are there."""
 
 
 def new_dictionaries() -> dict[str, Dictionary]:
@@ -63,7 +64,7 @@ class EventBatch:
     """
 
     event_id: NDArray[np.int64]
-    numbers: Mapping[str, tuple[NDArray[np.int64], NDArray[np.bool_]]]
+    numbers: Mapping[str, Numbers]
     codes: Mapping[str, NDArray[np.int32]]
     args: pa.StringArray
     extra: pa.StringArray
@@ -76,7 +77,7 @@ def text_array(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], present: NDArray[np.bool_]
 ) -> pa.StringArray:
     """An Arrow array of the texts in `data` (valid UTF-8, below 2 GiB), NULL where not present."""
-    validity = None if present.all() else pa.array(present).buffers()[1]
+    validity = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
     return pa.Array.from_buffers(
         pa.string(),
         len(present),
@@ -108,19 +109,6 @@ def batch_of_rows(
     )
 
 
-def _numbers(pair: tuple[NDArray[np.int64], NDArray[np.bool_]]) -> pa.Int64Array:
-    values, present = pair
-    if present.all():
-        return pa.array(values)
-    if not present.any():
-        return pa.nulls(len(values), pa.int64())
-    return pa.Array.from_buffers(
-        pa.int64(),
-        len(values),
-        [pa.array(present).buffers()[1], pa.py_buffer(np.ascontiguousarray(values))],
-    )
-
-
 _EVENT_COLUMNS = tuple(name for name in EVENTS.names if name not in ("trace_id", "event_id"))
 
 
@@ -139,7 +127,7 @@ def event_table(
         ]
         for name in _EVENT_COLUMNS:
             if name in batch.numbers:
-                columns.append(_numbers(batch.numbers[name]))
+                columns.append(nullable(pa.int64(), *batch.numbers[name]))
             elif name in batch.codes:
                 columns.append(dictionaries[name].encoded(batch.codes[name]))
             else:
@@ -183,15 +171,15 @@ class FrameBuilder:
         if len(rows) == 0:
             return
         part: dict[str, NDArray[np.int64] | NDArray[np.int32] | NDArray[np.bool_]] = {
-            "event_id": batch.event_id[rows]
+            "event_id": batch.event_id.take(rows)
         }
         for name in FRAME_SCHEMA.names:
             if name in batch.codes:
-                part[name] = batch.codes[name][rows]
+                part[name] = batch.codes[name].take(rows)
             elif name in batch.numbers:
                 values, present = batch.numbers[name]
-                part[name] = values[rows]
-                part[f"has {name}"] = present[rows]
+                part[name] = values.take(rows)
+                part[f"has {name}"] = present.take(rows)
         self._parts.append(part)
 
     def table(self) -> pa.Table:
@@ -210,8 +198,10 @@ class FrameBuilder:
             else:
                 present = np.concatenate([part.pop(f"has {name}") for part in parts])
                 columns.append(
-                    _numbers(
-                        (joined.astype(np.int64, copy=False), present.astype(np.bool_, copy=False))
+                    nullable(
+                        pa.int64(),
+                        joined.astype(np.int64, copy=False),
+                        present.astype(np.bool_, copy=False),
                     )
                 )
         return pa.Table.from_arrays(columns, schema=FRAME_SCHEMA)

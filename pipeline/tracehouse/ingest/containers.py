@@ -201,6 +201,12 @@ def _regrouped(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield b"".join(waiting)
 
 
+def _head_of(packed: _File) -> bytes:
+    if packed.file is None:
+        return _head(packed.stream)
+    return b"".join(_chunks(packed.file, 0, HEAD_LENGTH, Findings()))
+
+
 def _head(stream: Opener) -> bytes:
     head = b""
     for piece in stream(Findings()):
@@ -216,7 +222,7 @@ def _unpacked(
     """Yield the texts in a file or member called `label`, which lies `depth` containers deep."""
     own = Findings()
     while True:
-        head = _head(packed.stream)
+        head = _head_of(packed)
         kind = container_of(head)
         claimed = claimed_container(label)
         if claimed not in (None, kind):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracehouse.ingest.limits import DEFAULT_LIMITS, Limits
-from tracehouse.ingest.scanner import PADDING
+from tracehouse.ingest.scanner import PADDING, skip_blank
 
 
 class Cursor:
@@ -62,12 +62,9 @@ class Cursor:
     def skip_blank(self) -> bool:
         """Go to the next character that is no white space; False if there is none."""
         while True:
-            window = self.rest()
-            stripped = window.lstrip(b" \t\r\n")
-            if stripped:
-                self.at += len(window) - len(stripped)
+            self.at = min(skip_blank(self.text, self.at), self.end)
+            if self.at < self.end:
                 return True
-            self.at = self.end
             if not self.more():
                 return False
 

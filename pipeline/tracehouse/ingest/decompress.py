@@ -20,6 +20,7 @@ Opener = Callable[[Findings], Iterator[bytes]]
 """Opens a stream of bytes from its start, adding what it finds odd to the findings."""
 
 BLOCK_LENGTH = 4 << 20
+_FIRST_LENGTH = 1 << 16  # of the first piece, which may be all that is read: it tells what it is
 _FEED_LENGTH = 1 << 18  # of compressed bytes to a decoder at once
 _EXACT_LENGTH = 1 << 14  # of compressed bytes to the decoder that salvages a damaged stream
 
@@ -149,16 +150,18 @@ class _Inflater:
 def _fast_pieces(intake: _Intake) -> Iterator[bytes]:
     """Decode with isal. It reads ahead, so that some bytes before a damage are lost with it."""
     stream = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)
+    length = _FIRST_LENGTH
     while not stream.eof:
         data = intake.feed() if stream.needs_input else b""
         if stream.needs_input and not data:
             raise _Broken(_EARLY)
         try:
-            piece = stream.decompress(data, BLOCK_LENGTH)
+            piece = stream.decompress(data, length)
         except igzip_lib.IsalError as error:  # type: ignore[misc]  # its stub has an instance
             raise _Broken(_DAMAGED) from error
         if piece:
             yield piece
+            length = BLOCK_LENGTH
     intake.give_back(len(stream.unused_data))
 
 

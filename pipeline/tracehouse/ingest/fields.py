@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from dataclasses import dataclass, field
 from decimal import Decimal
-from json.encoder import encode_basestring
 from typing import Any
 
 from tracehouse.units import INT64_MAX, INT64_MIN, ns_of_us
@@ -207,7 +207,20 @@ def plain_text(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+# The encoder writes a Decimal as a text that nobody else can have written; then its quotes go.
+_MARK = secrets.token_hex(16)
+_MARKED = re.compile(f'"{_MARK}([^"]*)"')
+
+
+def _marked(value: Any) -> str:
+    if not isinstance(value, Decimal):
+        raise TypeError(type(value).__name__)
+    exponent = value.as_tuple().exponent
+    plain = isinstance(exponent, int) and -MAX_PLAIN_DIGITS <= exponent <= 0
+    return _MARK + (format(value, "f") if plain else str(value))
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_marked).encode
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -218,28 +231,7 @@ def json_text(value: Any) -> str:
     Two texts of equal value give equal results, whichever reader parsed them. Lone surrogates stay
     escaped.
     """
-    try:
-        text = _encode(value)
-    except TypeError:  # a Decimal, somewhere inside
-        text = _text_with_decimals(value)
+    text = _encode(value)
+    if _MARK in text:
+        text = _MARKED.sub(r"\1", text)
     return text if text.isascii() else _SURROGATE.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
-
-
-def _text_with_decimals(value: Any) -> str:
-    if isinstance(value, str):
-        return encode_basestring(value)
-    if type(value) is int:
-        return int.__repr__(value)
-    if isinstance(value, Decimal):
-        exponent = value.as_tuple().exponent
-        plain = isinstance(exponent, int) and -MAX_PLAIN_DIGITS <= exponent <= 0
-        return format(value, "f") if plain else str(value)
-    if isinstance(value, dict):
-        return (
-            "{"
-            + ",".join(f"{encode_basestring(k)}:{_text_with_decimals(v)}" for k, v in value.items())
-            + "}"
-        )
-    if isinstance(value, list):
-        return "[" + ",".join(map(_text_with_decimals, value)) + "]"
-    return _encode(value)

@@ -12,14 +12,23 @@ from numpy.typing import NDArray
 
 from tracehouse.findings import Findings
 from tracehouse.ingest import scanner
-from tracehouse.ingest.batches import Dictionary, EventBatch, new_dictionaries, text_array
+from tracehouse.ingest.batches import (
+    Dictionary,
+    EventBatch,
+    Numbers,
+    new_dictionaries,
+    text_array,
+)
 from tracehouse.ingest.cursor import Cursor
 from tracehouse.ingest.fields import ARG_TEXT_KEYS, NUMBER_COLUMNS, WORD_COLUMNS, plain_text
 from tracehouse.ingest.odd_events import read_event
 from tracehouse.ingest.repair import Expect, Then, is_endless, read_more, repair_at
 from tracehouse.ingest.scan_memory import ScanMemory
+from tracehouse.ingest.taking import take_codes, take_numbers
 
 _TEXT_COLUMNS = frozenset(ARG_TEXT_KEYS.values())  # their words are JSON texts already
+_FIRST_NUMBER = scanner.NUMBERS // scanner.CAPACITY
+_FIRST_CODE = scanner.CODES // scanner.CAPACITY
 
 
 class ScanReader:
@@ -123,26 +132,8 @@ class ScanReader:
         column_of = self._memory.column
         has = column_of(scanner.HAS)
         anywhere = int(np.bitwise_or.reduce(has))
-        numbers = {}
-        for i, column in enumerate(NUMBER_COLUMNS):
-            present = (has & (1 << i)) != 0
-            known = anywhere & (1 << i)
-            values = (
-                np.where(present, column_of(scanner.NUMBERS, i), 0)
-                if known
-                else np.zeros(rows, np.int64)
-            )
-            numbers[column] = values, present
-        codes = {}
-        for i, column in enumerate(WORD_COLUMNS):
-            bit = 1 << (scanner.WORD_BIT + i)
-            if not anywhere & bit:
-                codes[column] = np.full(rows, -1, np.int32)
-                continue
-            present = has & bit
-            found = np.where(present, column_of(scanner.CODES, i), -1).astype(np.int32)
-            recoded = self._recoded.get(column)
-            codes[column] = found if recoded is None else np.array([*recoded, -1], np.int32)[found]
+        numbers = self._numbers(rows, anywhere)
+        codes = self._codes(rows, anywhere)
         taken = EventBatch(
             event_id=self._event_ids(rows),
             numbers=numbers,
@@ -158,6 +149,35 @@ class ScanReader:
             return taken
         taken = self._read_again(taken, np.flatnonzero((oddness == scanner.ODD) | untimed))
         return self._without_strangers(taken, np.flatnonzero(oddness == scanner.NOT_AN_EVENT))
+
+    def _numbers(self, rows: int, anywhere: int) -> dict[str, Numbers]:
+        """The number columns; `anywhere` has the bits of what any row has."""
+        there = [i for i in range(len(NUMBER_COLUMNS)) if anywhere & (1 << i)]
+        values = np.empty((len(there), rows), np.int64)
+        present = np.empty((len(there), rows), np.bool_)
+        columns = np.array(there, np.int64)
+        take_numbers(self._memory.records, rows, _FIRST_NUMBER, columns, values, present)
+        taken = {NUMBER_COLUMNS[c]: (values[i], present[i]) for i, c in enumerate(there)}
+        return {
+            name: taken.get(name) or (np.zeros(rows, np.int64), np.zeros(rows, np.bool_))
+            for name in NUMBER_COLUMNS
+        }
+
+    def _codes(self, rows: int, anywhere: int) -> dict[str, NDArray[np.int32]]:
+        """The word columns, likewise."""
+        bits = anywhere >> scanner.WORD_BIT
+        there = [i for i in range(len(WORD_COLUMNS)) if bits & (1 << i)]
+        codes = np.empty((len(there), rows), np.int32)
+        columns = np.array(there, np.int64)
+        take_codes(self._memory.records, rows, _FIRST_CODE, scanner.WORD_BIT, columns, codes)
+        taken = {WORD_COLUMNS[c]: codes[i] for i, c in enumerate(there)}
+        for name, recoded in self._recoded.items():
+            if name in taken:
+                taken[name] = np.array([*recoded, -1], np.int32)[taken[name]]
+        return {
+            name: taken[name] if name in taken else np.full(rows, -1, np.int32)
+            for name in WORD_COLUMNS
+        }
 
     def _event_ids(self, rows: int) -> NDArray[np.int64]:
         """Positions in the list: a lost item keeps its own."""

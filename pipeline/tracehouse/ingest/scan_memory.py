@@ -33,7 +33,7 @@ assert NUMBER_COLUMNS[s.DURATION] == "dur_ns"
 
 
 def _address(array: NDArray[np.generic]) -> int:
-    return int(array.ctypes.data)
+    return int(array.__array_interface__["data"][0])
 
 
 class ScanMemory:

@@ -25,8 +25,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from tracehouse.compiled import njit
 
 PADDING = 64
 
@@ -75,10 +77,12 @@ FIRST_OR_END, COMMA_OR_END, VALUE = range(3)
 
 # A node of the trie of key sequences. FIRST, SIBLING: child list; HOT: the child met last; INNER:
 # root of the keys inside an args object; START, LENGTH: the key with its quotes; KIND, COLUMN: what
-# it fills; ODD: it makes its event odd. HOT_WORD: the word that its value was last.
-FIRST, SIBLING, HOT, INNER, PARENT, START, LENGTH, KIND, COLUMN, ODD_KEY, HOT_WORD, NODE_SIZE = (
-    range(12)
-)
+# it fills; ODD: it makes its event odd. HOT_WORD: the word that its value was last. LEAD,
+# LEAD_LENGTH: how the key stood when it was first met, from behind the comma or bracket before it
+# to its value, with all white space; of no length if that was long.
+FIRST, SIBLING, HOT, INNER, PARENT, START, LENGTH, KIND, COLUMN, ODD_KEY = range(10)
+HOT_WORD, LEAD, LEAD_LENGTH, NODE_SIZE = range(10, 14)
+_LONGEST_LEAD = PADDING - 8  # it is compared eight bytes at a time
 
 # A known key: address and length of its text (keys of LEVEL 1, inside args, in lower case: they
 # match in any), what it means and which column it fills.
@@ -134,6 +138,22 @@ def special32(typing_context: Any, address: Any) -> Any:
         backslash = builder.icmp_unsigned("==", loaded, ir.Constant(vector, [92] * 32))
         control = builder.icmp_unsigned("<", loaded, ir.Constant(vector, [32] * 32))
         return builder.bitcast(builder.or_(builder.or_(quote, backslash), control), ir.IntType(32))
+
+    return types.uint32(types.int64), build
+
+
+@intrinsic
+def not_space32(typing_context: Any, address: Any) -> Any:
+    """Bit k is set where the byte at address + k is no JSON white space."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = ir.VectorType(ir.IntType(8), 32)
+        loaded = builder.load(_pointer(builder, args[0], vector), align=1)
+        is_space = builder.icmp_unsigned("==", loaded, ir.Constant(vector, [32] * 32))
+        for space in (10, 13, 9):
+            same = builder.icmp_unsigned("==", loaded, ir.Constant(vector, [space] * 32))
+            is_space = builder.or_(is_space, same)
+        return builder.bitcast(builder.not_(is_space), ir.IntType(32))
 
     return types.uint32(types.int64), build
 
@@ -219,7 +239,7 @@ def put(typing_context: Any, table: Any, slot: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), build
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _copy(to: int, source: int, length: int) -> None:
     """Copy `length` bytes, and up to 15 more that the next copy overwrites."""
     done = 0
@@ -228,7 +248,7 @@ def _copy(to: int, source: int, length: int) -> None:
         done += 16
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _same(a: int, b: int, length: int) -> bool:
     """Whether two texts of one length are equal."""
     done = 0
@@ -243,17 +263,19 @@ def _same(a: int, b: int, length: int) -> bool:
     return ((eight_at(a + done) ^ eight_at(b + done)) << unwanted) == np.uint64(0)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _skip_space(at: int) -> int:
     """The first position from `at` on that is no JSON white space."""
-    c = byte_at(at)
-    while c == 32 or c == 10 or c == 13 or c == 9:
-        at += 1
-        c = byte_at(at)
-    return at
+    if byte_at(at) > 32:
+        return at
+    while True:
+        mask = not_space32(at)
+        if mask != 0:
+            return at + first_bit(mask)
+        at += 32
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _string(state: int, at: int) -> tuple[int, int]:
     """Walk a string from behind its opening quote.
 
@@ -293,7 +315,7 @@ def _string(state: int, at: int) -> tuple[int, int]:
             return 0, seen
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _number(state: int, at: int) -> tuple[int, int, int, int]:
     """Read a number.
 
@@ -369,7 +391,7 @@ def _number(state: int, at: int) -> tuple[int, int, int, int]:
     return at, (-value if negative else value), rounding, odd
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _literal(state: int, at: int) -> int:
     """Walk `true`, `false` or `null`; returns the position behind it, 0 if invalid."""
     c = byte_at(at)
@@ -392,7 +414,7 @@ def _literal(state: int, at: int) -> int:
     return at + length
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _container(state: int, at: int, out: int) -> tuple[int, int, bool]:
     """Walk an array or object of depth up to MOST_DEPTH and write it compactly to `out`.
 
@@ -406,7 +428,7 @@ def _container(state: int, at: int, out: int) -> tuple[int, int, bool]:
     while True:
         c = byte_at(at)
         if c == 32 or c == 10 or c == 13 or c == 9:
-            at += 1
+            at = _skip_space(at)
             continue
         in_object = depth > 0 and (stack & 1) == 1
         if want == 4:
@@ -486,11 +508,11 @@ def _container(state: int, at: int, out: int) -> tuple[int, int, bool]:
         want = 4
 
 
-@njit(cache=True, nogil=True)
-def _shapes(at: int, out: int) -> tuple[int, int]:
-    """Walk an array of nothing but plain integers, nested at will, from its `[`.
+@njit
+def _plain_list(at: int, out: int) -> tuple[int, int]:
+    """Walk an array of nothing but plain integers and plain texts, nested at will, from its `[`.
 
-    Most arrays in args are such.
+    Most arrays in args are such: shapes, types, values as text.
     Returns the position behind it and the address behind what was written; 0 if it holds anything
     else or is invalid, which `_container` will tell.
     """
@@ -499,7 +521,38 @@ def _shapes(at: int, out: int) -> tuple[int, int]:
     end_next = False
     while True:
         c = byte_at(at)
-        if 48 <= c <= 57 and value_next and depth > 0:
+        if c <= 32:
+            at = _skip_space(at)
+            c = byte_at(at)
+        if c == 44 and not value_next:
+            value_next = True
+            end_next = False
+        elif c == 91 and value_next and depth < MOST_DEPTH:
+            depth += 1
+            end_next = True
+        elif c == 93 and (end_next or not value_next):
+            depth -= 1
+            value_next = False
+            end_next = False
+            if depth == 0:
+                put_byte(out, c)
+                return at + 1, out + 1
+        elif value_next and depth > 0 and c == 34:
+            start = at
+            at += 1
+            mask = special32(at)
+            while mask == 0:
+                at += 32
+                mask = special32(at)
+            at += first_bit(mask)
+            if byte_at(at) != 34:
+                return 0, out
+            at += 1
+            _copy(out, start, at - start)
+            out += at - start
+            value_next = end_next = False
+            continue
+        elif value_next and depth > 0 and 48 <= c <= 57:
             if c == 48 and 48 <= byte_at(at + 1) <= 57:
                 return 0, out
             while 48 <= c <= 57:
@@ -507,33 +560,16 @@ def _shapes(at: int, out: int) -> tuple[int, int]:
                 out += 1
                 at += 1
                 c = byte_at(at)
-            value_next = False
-        if c == 44 and not value_next:
-            value_next = True
-            end_next = False
-            at += 1
-            if byte_at(at) == 32:
-                at += 1
-        elif c == 91 and value_next and depth < MOST_DEPTH:
-            depth += 1
-            end_next = True
-            at += 1
-        elif c == 93 and (end_next or not value_next):
-            put_byte(out, c)
-            out += 1
-            at += 1
-            depth -= 1
-            if depth == 0:
-                return at, out
-            value_next = False
+            value_next = end_next = False
             continue
         else:
             return 0, out
         put_byte(out, c)
         out += 1
+        at += 1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _value(state: int, at: int, out: int) -> tuple[int, int, bool]:
     """Walk any value and write it compactly to `out`.
 
@@ -552,7 +588,7 @@ def _value(state: int, at: int, out: int) -> tuple[int, int, bool]:
         odd = (oddness & ODD_TEXT) != 0
     elif c == 91 or c == 123:
         if c == 91:
-            end, behind = _shapes(at, out)
+            end, behind = _plain_list(at, out)
             if end != 0:
                 return end, behind, odd
         return _container(state, at, out)
@@ -564,7 +600,7 @@ def _value(state: int, at: int, out: int) -> tuple[int, int, bool]:
     return end, out + end - at, odd
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _hash(at: int, length: int, column: int) -> int:
     """A 64-bit hash of the bytes."""
     prime = np.uint64(0x9E3779B97F4A7C15)
@@ -585,7 +621,7 @@ def _hash(at: int, length: int, column: int) -> int:
     return np.int64(h ^ (h >> shift))  # type: ignore[return-value]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _word(state: int, at: int, length: int, column: int) -> int:
     """The entry of a word in its column, made if it is new; 0 if a table must grow first."""
     h = _hash(at, length, column)
@@ -623,7 +659,7 @@ def _word(state: int, at: int, length: int, column: int) -> int:
     return entry
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _meaning(state: int, at: int, length: int, level: int) -> int:
     """The known key that the key at `at` (without quotes) is; 0 if it has no meaning."""
     known = get(state, KNOWN)
@@ -644,7 +680,7 @@ def _meaning(state: int, at: int, length: int, level: int) -> int:
     return 0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _new_node(state: int, parent: int) -> int:
     """A node without key or children; 0 if the trie is full."""
     count = get(state, NODE_COUNT)
@@ -658,17 +694,18 @@ def _new_node(state: int, parent: int) -> int:
     return node
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _new_key(state: int, at: int, length: int, escapes: int, parent: int, level: int) -> int:
     """Enter the key at `at` (with quotes) below `parent`; 0 if the trie is full."""
     used = get(state, KEY_TEXT_USED)
-    if used + length + PADDING > get(state, KEY_TEXT_END):
+    if used + length + 2 * PADDING > get(state, KEY_TEXT_END):
         return 0
     node = _new_node(state, parent)
     if node == 0:
         return 0
     _copy(used, at, length)
-    put(state, KEY_TEXT_USED, used + length)
+    put_byte(used + length, 58)  # so that key and colon are written at once
+    put(state, KEY_TEXT_USED, used + length + 1)
     put(node, START, used)
     put(node, LENGTH, length)
     put(node, SIBLING, get(parent, FIRST))
@@ -687,7 +724,7 @@ def _new_key(state: int, at: int, length: int, escapes: int, parent: int, level:
     return node
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _other_key(state: int, at: int, parent: int, level: int) -> int:
     """Match a key that is not the one met last below `parent`.
 
@@ -713,7 +750,7 @@ def _other_key(state: int, at: int, parent: int, level: int) -> int:
     return node
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _key(state: int, at: int, parent: int, level: int) -> int:
     """Match the key at `at` below `parent`.
 
@@ -725,7 +762,7 @@ def _key(state: int, at: int, parent: int, level: int) -> int:
     return _other_key(state, at, parent, level)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _colon(state: int, at: int) -> int:
     """Walk the colon behind a key and the space around it: position of the value, 0 if invalid."""
     if byte_at(at) != 58:
@@ -737,7 +774,30 @@ def _colon(state: int, at: int) -> int:
     return _skip_space(at) if byte_at(at) <= 32 else at
 
 
-@njit(cache=True, nogil=True)
+@njit
+def _as_before(at: int, parent: int) -> int:
+    """The key met last below `parent` if it stands at `at` as it did when it was new; else 0."""
+    node = get(parent, HOT)
+    if node == 0:
+        return 0
+    length = get(node, LEAD_LENGTH)
+    return node if length != 0 and _same(at, get(node, LEAD), length) else 0
+
+
+@njit
+def _keep_lead(state: int, node: int, start: int, at: int) -> None:
+    """Keep what stands from behind a comma to the value of the key `node`, if there is room."""
+    used = get(state, KEY_TEXT_USED)
+    length = at - start
+    if length > _LONGEST_LEAD or used + length + PADDING > get(state, KEY_TEXT_END):
+        return
+    _copy(used, start, length)
+    put(state, KEY_TEXT_USED, used + length)
+    put(node, LEAD, used)
+    put(node, LEAD_LENGTH, length)
+
+
+@njit
 def _args(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
     """Walk an args object from its `{`: position behind it (0 invalid, -1 a table is full), odd."""
     out = start_out = get(state, ARGS_USED)
@@ -752,11 +812,7 @@ def _args(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
         put(node, INNER, here)
     put_byte(out, 123)
     out += 1
-    at = _skip_space(at + 1)
-    if byte_at(at) == 125:
-        put_byte(out, 125)
-        put(state, ARGS_USED, out + 1)
-        return at + 1, odd
+    at += 1
     while True:
         keys += 1
         if keys > MOST_KEYS:
@@ -764,18 +820,31 @@ def _args(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
             if at != 0:
                 put(state, ARGS_USED, out)
             return at, True
-        here = _key(state, at, here, 1)
-        if here <= 0:
-            return here, odd
-        length = get(here, LENGTH)
+        known = _as_before(at, here)
+        if known != 0:
+            here = known
+            at += get(here, LEAD_LENGTH)
+            if byte_at(at) <= 32:
+                at = _skip_space(at)
+        else:
+            lead = at
+            at = _skip_space(at)
+            if keys == 1 and byte_at(at) == 125:
+                put_byte(out, 125)
+                put(state, ARGS_USED, out + 1)
+                return at + 1, odd
+            here = _key(state, at, here, 1)
+            if here <= 0:
+                return here, odd
+            at = _colon(state, at + get(here, LENGTH))
+            if at == 0:
+                return 0, odd
+            if get(here, LEAD_LENGTH) == 0:
+                _keep_lead(state, here, lead, at)
+        length = get(here, LENGTH) + 1
         odd = odd or get(here, ODD_KEY) != 0
-        _copy(out, at, length)
+        _copy(out, get(here, START), length)
         out += length
-        at = _colon(state, at + length)
-        if at == 0:
-            return 0, odd
-        put_byte(out, 58)
-        out += 1
         value_at = out
         kind = get(here, KIND)
         c = byte_at(at)
@@ -822,13 +891,11 @@ def _args(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
         if c != 44:
             put(state, FAILED_AT, at - 1)
             return 0, odd
-        if byte_at(at) != 34:
-            at = _skip_space(at)
 
 
-@njit(cache=True, nogil=True)
-def _to_extra(state: int, key_at: int, key_length: int, at: int, record: int) -> tuple[int, bool]:
-    """Write a key and its value to the record's extra.
+@njit
+def _to_extra(state: int, node: int, at: int, record: int) -> tuple[int, bool]:
+    """Write the key `node` and its value to the record's extra.
 
     Position behind the value (0: invalid), odd.
     """
@@ -840,16 +907,15 @@ def _to_extra(state: int, key_at: int, key_length: int, at: int, record: int) ->
         put_byte(out, 123)
         out += 1
         put(record, HAS, has | (1 << EXTRA_BIT))
-    _copy(out, key_at, key_length)
-    out += key_length
-    put_byte(out, 58)
-    end, out, odd = _value(state, at, out + 1)
+    length = get(node, LENGTH) + 1
+    _copy(out, get(node, START), length)
+    end, out, odd = _value(state, at, out + length)
     put_byte(out, 125)
     put(state, EXTRA_USED, out + 1)
     return end, odd
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _is_integer(at: int, end: int) -> bool:
     """Whether the text from `at` to `end` is an integer as JSON writes it."""
     if at < end and byte_at(at) == 45:
@@ -864,7 +930,7 @@ def _is_integer(at: int, end: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _hot_word(start: int, is_text: bool, node: int) -> int:
     """Where the value at `start` (behind its quote) ends if it is the word met last at `node`.
 
@@ -880,8 +946,8 @@ def _hot_word(start: int, is_text: bool, node: int) -> int:
     return end if c == 44 or c == 125 or c == 10 or c == 32 else 0
 
 
-@njit(cache=True, nogil=True)
-def _top_word(state: int, at: int, key_at: int, node: int, record: int) -> tuple[int, bool]:
+@njit
+def _top_word(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
     """Read a word or, for a pid or tid, an integer.
 
     Position behind it (0 invalid, -1 a table is full), odd.
@@ -908,14 +974,14 @@ def _top_word(state: int, at: int, key_at: int, node: int, record: int) -> tuple
         if not odd:
             put(node, HOT_WORD, entry)
     if is_text and (get(state, IDS) >> column) & 1 != 0 and _is_integer(start, end):
-        _to_extra(state, key_at, get(node, LENGTH), at, record)
+        _to_extra(state, node, at, record)
     put(record, CODES + column * CAPACITY, get(entry, WORD_CODE))
     put(record, HAS, get(record, HAS) | (1 << (WORD_BIT + column)))
     return end + 1 if is_text else end, odd
 
 
-@njit(cache=True, nogil=True)
-def _top_number(state: int, at: int, key_at: int, node: int, record: int) -> tuple[int, bool]:
+@njit
+def _top_number(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
     """Read a time or a flow id: position behind it (0 invalid), odd."""
     end, value, rounding, oddness = _number(state, at)
     if end == 0:
@@ -928,7 +994,7 @@ def _top_number(state: int, at: int, key_at: int, node: int, record: int) -> tup
         odd = odd or value > _MOST_WHOLE_US or value < -_MOST_WHOLE_US
         value *= 1000
     elif rounding == ROUNDED:
-        _to_extra(state, key_at, get(node, LENGTH), at, record)
+        _to_extra(state, node, at, record)
     if column == DURATION and value < 0:
         odd = True
     put(record, NUMBERS + column * CAPACITY, value)
@@ -936,7 +1002,7 @@ def _top_number(state: int, at: int, key_at: int, node: int, record: int) -> tup
     return end, odd
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _event(state: int, at: int, record: int) -> tuple[int, bool]:
     """Walk an event from its `{` into `record`.
 
@@ -946,9 +1012,7 @@ def _event(state: int, at: int, record: int) -> tuple[int, bool]:
     keys = 0
     start = at
     args_used = get(state, ARGS_USED)
-    at = _skip_space(at + 1)
-    if byte_at(at) == 125:
-        return at + 1, odd
+    at += 1
     here = get(state, NODES)
     while True:
         keys += 1
@@ -956,24 +1020,35 @@ def _event(state: int, at: int, record: int) -> tuple[int, bool]:
             put(state, ARGS_USED, args_used)
             at, _, _ = _container(state, start, args_used)
             return at, True
-        key_at = at
-        here = _key(state, at, here, 0)
-        if here <= 0:
-            return here, odd
-        length = get(here, LENGTH)
+        known = _as_before(at, here)
+        if known != 0:
+            here = known
+            at += get(here, LEAD_LENGTH)
+            if byte_at(at) <= 32:
+                at = _skip_space(at)
+        else:
+            lead = at
+            at = _skip_space(at)
+            if keys == 1 and byte_at(at) == 125:
+                return at + 1, odd
+            here = _key(state, at, here, 0)
+            if here <= 0:
+                return here, odd
+            at = _colon(state, at + get(here, LENGTH))
+            if at == 0:
+                return 0, odd
+            if get(here, LEAD_LENGTH) == 0:
+                _keep_lead(state, here, lead, at)
         odd = odd or get(here, ODD_KEY) != 0
-        at = _colon(state, at + length)
-        if at == 0:
-            return 0, odd
         kind = get(here, KIND)
         c = byte_at(at)
         digit = c == 45 or 48 <= c <= 57
         if kind == WORD and (
             c == 34 or (digit and (get(state, IDS) >> get(here, COLUMN)) & 1 != 0)
         ):
-            at, unusual = _top_word(state, at, key_at, here, record)
+            at, unusual = _top_word(state, at, here, record)
         elif (kind == TIME or kind == ID) and digit:
-            at, unusual = _top_number(state, at, key_at, here, record)
+            at, unusual = _top_number(state, at, here, record)
         elif kind == ARGS:
             put(record, HAS, get(record, HAS) | (1 << ARGS_BIT))
             if c == 123:
@@ -983,7 +1058,7 @@ def _event(state: int, at: int, record: int) -> tuple[int, bool]:
                 put(state, ARGS_USED, out)
         else:
             # A key without a column, or a value that its column cannot hold.
-            at, unusual = _to_extra(state, key_at, length, at, record)
+            at, unusual = _to_extra(state, here, at, record)
             unusual = unusual or kind != UNKNOWN
         if at <= 0:
             return at, odd
@@ -998,11 +1073,9 @@ def _event(state: int, at: int, record: int) -> tuple[int, bool]:
         if c != 44:
             put(state, FAILED_AT, at - 1)
             return 0, odd
-        if byte_at(at) != 34:
-            at = _skip_space(at)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _item(state: int, at: int, record: int) -> int:
     """Walk an item of the list into `record`.
 
@@ -1035,7 +1108,7 @@ def _item(state: int, at: int, record: int) -> int:
     return behind
 
 
-@njit(cache=True, nogil=True)
+@njit
 def scan(state: int) -> int:
     """Read events of an event list from POSITION on into the records, from record ROWS on.
 
@@ -1078,7 +1151,7 @@ def scan(state: int) -> int:
         put(state, EXPECT, COMMA_OR_END)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def place_words(state: int) -> None:
     """Enter every word into the empty hash table, after it has grown. Cost: O(words)."""
     slots = get(state, SLOTS)
@@ -1092,7 +1165,7 @@ def place_words(state: int) -> None:
         entry += 8 * ENTRY_SIZE
 
 
-@njit(cache=True, nogil=True)
+@njit
 def whole_items(text: Any, at: int, end: int) -> tuple[int, bool, int]:
     """Find the end of the last whole item of a list, looking at nothing but strings and brackets.
 
@@ -1129,7 +1202,7 @@ def whole_items(text: Any, at: int, end: int) -> tuple[int, bool, int]:
     return last, False, deepest
 
 
-@njit(cache=True, nogil=True)
+@njit
 def item_end(text: Any, at: int, end: int) -> tuple[int, int]:
     """Find the end of the item at `at`, looking at nothing but strings and brackets.
 
@@ -1160,7 +1233,7 @@ def item_end(text: Any, at: int, end: int) -> tuple[int, int]:
     return 0, deepest
 
 
-@njit(cache=True, nogil=True)
+@njit
 def skip_blank(text: Any, at: int) -> int:
     """The first position from `at` on that is no white space. Needs: there is one."""
     while text[at] == 32 or text[at] == 10 or text[at] == 13 or text[at] == 9:
@@ -1168,7 +1241,7 @@ def skip_blank(text: Any, at: int) -> int:
     return at
 
 
-@njit(cache=True, nogil=True)
+@njit
 def find_list(text: Any, at: int, end: int, key: Any) -> int:
     """Find the array that stands under a key of the object at `at`, at depth 1.
 

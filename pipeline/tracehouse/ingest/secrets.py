@@ -91,12 +91,15 @@ def _redact(value: Any, key: str, is_below_secret: bool) -> tuple[Any, int]:
         items = [_redact(v, k, is_below_secret) for v, k in zip(value, keys, strict=False)]
         return [v for v, _ in items], sum(n for _, n in items)
     if isinstance(value, str) and value not in ("", REDACTED):
-        by_key = _is_secret_under(key, value) or (
-            is_below_secret and not _HARMLESS.fullmatch(value)
-        )
-        if by_key or redact_text(value)[1]:
+        is_short = len(key) + len(value) <= _SHORT
+        holds_secret = (_short_holds_secret if is_short else _holds_secret)(key, value)
+        if holds_secret or (is_below_secret and not _HARMLESS.fullmatch(value)):
             return REDACTED, 1
     return value, 0
+
+
+def _holds_secret(key: str, value: str) -> bool:
+    return _is_secret_under(key, value) or redact_text(value)[1] > 0
 
 
 def redact_text(text: str) -> tuple[str, int]:
@@ -125,6 +128,7 @@ def _redact_text(text: str) -> tuple[str, int]:
 # The envelopes of an archive say the same again and again.
 _SHORT = 256
 _redact_short = lru_cache(maxsize=4096)(_redact_text)
+_short_holds_secret = lru_cache(maxsize=4096)(_holds_secret)
 
 
 def _holds_key_word(text: str) -> bool:
@@ -188,4 +192,5 @@ def _folded(key: str) -> str:
 
 def _option(item: Any) -> str:
     """The name of a command line's option (--api-key), whose value is the next item; else empty."""
-    return item if isinstance(item, str) and _OPTION.fullmatch(item) else ""
+    is_option = isinstance(item, str) and item.startswith("-") and _OPTION.fullmatch(item)
+    return item if is_option else ""

@@ -10,9 +10,9 @@ import math
 from enum import IntEnum
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tracehouse.compiled import njit
 from tracehouse.triton.launch_facts import MOST_BLOCKS
 
 Ints = NDArray[np.int64]
@@ -59,12 +59,12 @@ class Sizes(IntEnum):
     NO_RULE = 5
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _check(facts: Ints, size: Ints, kept: int) -> int:
     """Compare sizes with the grid: with the launcher's, or with the kernel's in blocks."""
     if facts[KEPTS] > 0:
@@ -89,7 +89,7 @@ def _check(facts: Ints, size: Ints, kept: int) -> int:
     return GRID_OK if is_enough else GRID_MISMATCH
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _read(ints: Ints, end: int, kept: int, reduced: int, size: Ints) -> None:
     """Take the sizes that end before `end`."""
     size[:] = ABSENT
@@ -100,7 +100,7 @@ def _read(ints: Ints, end: int, kept: int, reduced: int, size: Ints) -> None:
         size[_R0 + k] = ints[first + kept + k]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _ends_in_blocks(facts: Ints, ints: Ints, end: int) -> bool:
     blocks = facts[TAILS]
     for k in range(blocks):
@@ -109,7 +109,7 @@ def _ends_in_blocks(facts: Ints, ints: Ints, end: int) -> bool:
     return blocks > 0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _why(size: Ints) -> int:
     product = 1.0
     has_none = False
@@ -122,7 +122,7 @@ def _why(size: Ints) -> int:
     return Sizes.TOO_LARGE if product >= _LARGEST and not has_none else Sizes.KNOWN
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _sizes(facts: Ints, ints: Ints, begin: int, end: int, found: Ints) -> None:
     """Find the sizes of one launch: of all readings the first that the grid bears out."""
     family = facts[KIND]
@@ -175,7 +175,7 @@ def _sizes(facts: Ints, ints: Ints, begin: int, end: int, found: Ints) -> None:
         found[CHECK] = NO_CHECK
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _seed(family: int, ints: Ints, begin: int, end: int, found: Ints) -> None:
     """Count by the published rule: the last integer, or the last two of a reduction."""
     if family == Family.REDUCTION and end - begin >= 2:
@@ -187,7 +187,7 @@ def _seed(family: int, ints: Ints, begin: int, end: int, found: Ints) -> None:
         found[SEED_X] = found[SEED_R] = ABSENT
 
 
-@njit(cache=True, nogil=True)
+@njit
 def find_sizes(facts: Ints, row: Ints, ints_row: Ints, ints: Ints, found: Ints) -> None:
     """Find the sizes of n launches.
 

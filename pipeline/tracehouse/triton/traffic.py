@@ -6,9 +6,9 @@ import math
 from enum import IntEnum
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tracehouse.compiled import njit
 from tracehouse.formulas.dtypes import CATEGORY, FLOATING, NONE
 from tracehouse.formulas.inputs import DIMS_ROW, TYPES_ROW, Inputs, numel
 
@@ -41,13 +41,13 @@ CAPPED, WRITE, SEED, AMOUNTS = range(4)
 IN_PLACE, WHY, DTYPE, FOUND = range(4)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _begin(x: Inputs, section: int, row: int) -> tuple[int, int]:
     at = x.integers[section] + row
     return x.integers[at], x.integers[at + 1] - x.integers[at]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def move_bytes(
     x: Inputs,
     width: Reals,

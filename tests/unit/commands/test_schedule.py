@@ -182,8 +182,8 @@ def divided(sizes: list[int], most_text: int = 1 << 40, suffix: str = ".json") -
 def test_many_tiny_files_are_committed_in_several_parts():
     # 256 KiB a file: 2,050 files count for 512.5 MiB, a quarter of which is 512 files.
     assert [len(part) for part in divided([0] * 2_050)] == [512, 512, 512, 512, 2]
-    # At most 256 MiB a part: 1,024 files of no size.
-    assert [len(part) for part in divided([0] * 5_000)] == [1_024] * 4 + [904]
+    # At most 512 MiB a part: 2,048 files of no size.
+    assert [len(part) for part in divided([0] * 10_000)] == [2_048] * 4 + [1_808]
     # And no less than 128 MiB.
     assert [len(part) for part in divided([0] * 513)] == [512, 1]
 
@@ -191,8 +191,8 @@ def test_many_tiny_files_are_committed_in_several_parts():
 def test_a_large_file_is_a_part_of_its_own():
     assert divided([10 * MB, 900 * MB, 10 * MB]) == [[10 * MB], [900 * MB], [10 * MB]]
     assert divided([], 1) == []
-    # Compressed text counts sixteenfold, so that one of them counts 80.25 MiB: four pass 256 MiB.
-    assert [len(part) for part in divided([5 * MB] * 20, suffix=".json.gz")] == [3] * 6 + [2]
+    # Compressed text counts sixteenfold, so that one of them counts 80.25 MiB: seven pass 512 MiB.
+    assert [len(part) for part in divided([5 * MB] * 40, suffix=".json.gz")] == [6] * 6 + [4]
 
 
 def test_little_memory_makes_small_parts():
