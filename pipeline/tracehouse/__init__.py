@@ -52,23 +52,23 @@ def analyze(
 ) -> RunReport:
     """Analyse every new or changed trace of `paths` into the warehouse `out`.
 
-    `paths`: files, folders, globs or URLs. `workers`: processes, None for as many as there are
-    cores and memory for; 1 runs in this process. `dask`: address or scheduler file of a Dask
-    cluster that does the work instead. `memory_limit`: what all processes may use together, such as
-    "8GB". `wait`: seconds to wait for another run that writes to `out`. `label`: names the runs of
-    one job, None takes the folder's name. `reader`: `scan` or `ijson`. `keep_secrets`: store values
-    that look like secrets as they are, where they are `redacted` else. `categories`: CSV file of op
-    categories that go before ours. `arch`: name of the device, or a JSON file of its peaks; None to
-    recognise it. `models`: Python files of formulas. `inductor_cache_dir`: folder of the files that
-    torch.compile made, None to look where Inductor keeps it. `capture`: folder or file of the
-    traces taken while graphs were captured, beside those in a folder `capture_traces` next to a
-    trace. `step_patterns`: regular expressions of annotations that are steps, whose named groups
-    (r, c_sq …) become columns of `steps`. `model_config`: config.json of the model that is served,
-    for attention whose inputs do not tell its heads. `max_text`, `max_ratio`, `max_members`,
-    `max_metadata`, `max_event`: how much of one file is read, as docs/limits.md has it; sizes in
-    bytes, or such as "4GB" and "64MiB"; None for the default of each. A file that cannot be read is
-    rejected in the report and never raises; UsageError for a path that does not exist, or an option
-    or its file that cannot be used.
+    `paths`: files, folders, globs or URLs. `out`: a folder, or s3://bucket/prefix. `workers`:
+    processes, None for as many as there are cores and memory for; 1 runs in this process. `dask`:
+    address or scheduler file of a Dask cluster that does the work instead. `memory_limit`: what all
+    processes may use together, such as "8GB". `wait`: seconds to wait for another run that writes
+    to `out`. `label`: names the runs of one job, None takes the folder's name. `reader`: `scan` or
+    `ijson`. `keep_secrets`: store values that look like secrets as they are, where they are
+    `redacted` else. `categories`: CSV file of op categories that go before ours. `arch`: name of
+    the device, or a JSON file of its peaks; None to recognise it. `models`: Python files of
+    formulas. `inductor_cache_dir`: folder of the files that torch.compile made, None to look where
+    Inductor keeps it. `capture`: folder or file of the traces taken while graphs were captured,
+    beside those in a folder `capture_traces` next to a trace. `step_patterns`: regular expressions
+    of annotations that are steps, whose named groups (r, c_sq …) become columns of `steps`.
+    `model_config`: config.json of the model that is served, for attention whose inputs do not tell
+    its heads. `max_text`, `max_ratio`, `max_members`, `max_metadata`, `max_event`: how much of one
+    file is read, as docs/limits.md has it; sizes in bytes, or such as "4GB" and "64MiB"; None for
+    the default of each. A file that cannot be read is rejected in the report and never raises;
+    UsageError for a path that does not exist, or an option or its file that cannot be used.
     """
     from tracehouse.commands import analyze as command
     from tracehouse.commands.memory import parse_amount
@@ -100,7 +100,7 @@ def analyze(
 
 
 def open(out: str | PathLike[str]) -> Warehouse:
-    """Open the warehouse in folder `out`, read-only; UsageError where there is none."""
+    """Open the warehouse in a folder or at s3://…, read-only; UsageError where there is none."""
     from tracehouse.warehouse.query import Warehouse
 
     return Warehouse(Path(out))

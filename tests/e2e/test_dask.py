@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from killers import attempts_of, run_unless_poisoned
 from warehouses import analyse, contents, drawn, files_of, query, temporary_files
@@ -10,6 +12,7 @@ from tracehouse import __version__
 from tracehouse.commands import analyze, division, executors
 from tracehouse.commands.part import PartTask
 from tracehouse.errors import UsageError
+from tracehouse.storage.place import reading
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
@@ -40,6 +43,40 @@ def test_dask_gives_what_this_process_gives(
     assert (report.record.executor, report.record.workers) == ("dask", 2)
     assert report.record.cpu_seconds > 0
     assert temporary_files(there) == []
+
+
+def test_workers_that_see_no_folder_of_the_run_write_to_the_bucket(
+    bucket, to_reach_s3, tmp_path, monkeypatch, cluster
+):
+    monkeypatch.setattr(division, "PART_BYTES", 1)
+    folder, out, here = tmp_path / "in", Path(f"s3://{bucket[1]}/w"), tmp_path / "here"
+    for number in range(3):
+        drawn(number).write(folder / f"{number}.json")
+    address = cluster.scheduler_address
+    nowhere = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_MAX_ATTEMPTS": "1"}
+
+    def enter(variables):
+        import os
+
+        import s3fs
+
+        os.environ.update(variables)
+        s3fs.S3FileSystem.clear_instance_cache()
+
+    with distributed.Client(address, set_as_default=False) as client:
+        client.run(enter, {**to_reach_s3, **nowhere})
+        with pytest.raises(UsageError, match=r"the Dask worker .* does not see s3://"):
+            analyse(folder, out=out, workers=None, dask=address)
+        client.run(enter, to_reach_s3)
+    report = analyse(folder, out=out, workers=None, dask=address)
+    analyse(folder, out=here)
+    assert report.record.executor == "dask"
+    assert contents(out) == contents(here)
+    with reading(out) as (copy, _):
+        assert files_of(copy) == files_of(here)
+    listed = bucket[0].list_objects_v2(Bucket=bucket[1])["Contents"]
+    assert not [entry["Key"] for entry in listed if "tmp" in entry["Key"]]
+    assert analyse(folder, out=out).unchanged == 3
 
 
 def test_a_file_that_kills_a_worker_of_the_cluster_is_rejected(tmp_path, monkeypatch, cluster):

@@ -20,8 +20,8 @@ from tracehouse.warehouse.build import refresh
 CHILD = """
 import os, pathlib, signal, sys
 from tracehouse.commands import analyze, division, part
-from tracehouse.storage import durable
-from tracehouse.warehouse import build
+from tracehouse.storage import durable, place
+from tracehouse.warehouse import build, publish
 
 def step():
     global left
@@ -41,9 +41,9 @@ def counting(owner, name, *, after=False):
 
 counting(part, "read_file")
 counting(part, "summarise")
-counting(analyze, "commit_staged")
+counting(place, "commit_staged")
 counting(durable, "replace_text")  # puts a manifest in its place
-counting(analyze, "build")
+counting(publish, "build")
 counting(build, "_fill", after=True)
 division.PART_BYTES = 1  # a part a file
 folder, workers, *outs = sys.argv[1:]

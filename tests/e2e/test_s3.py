@@ -13,36 +13,6 @@ from tracehouse.cli.main import main
 from tracehouse.commands.analyze import analyze
 from tracehouse.errors import UsageError
 
-pytest.importorskip("s3fs", reason="the extra s3 is not installed")
-moto = pytest.importorskip("moto.server", reason="moto[server] is not installed")
-boto3 = pytest.importorskip("boto3")
-
-
-@pytest.fixture(scope="module")
-def endpoint():
-    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
-@pytest.fixture
-def bucket(endpoint, monkeypatch, request):
-    """Return a boto3 client and the name of an empty bucket, with the environment to reach it."""
-    import s3fs
-
-    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-of-the-test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-the-test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    s3fs.S3FileSystem.clear_instance_cache()
-    client = boto3.client("s3")
-    name = f"traces-{abs(hash(request.node.name)) % 10**9}"
-    client.create_bucket(Bucket=name)
-    yield client, name
-    s3fs.S3FileSystem.clear_instance_cache()
-
 
 def put(bucket, key, data):
     bucket[0].put_object(Bucket=bucket[1], Key=key, Body=data)
@@ -140,12 +110,3 @@ def test_an_object_that_goes_while_it_is_read_is_rejected_and_tried_again(bucket
     }
     put(bucket, "b.json", drawn(2).data())
     assert analyze([url], out).rejected == 0
-
-
-def test_out_must_be_a_local_folder(bucket, tmp_path):
-    file = drawn(1).write(tmp_path / "a.json")
-    url = f"s3://{bucket[1]}/warehouse"
-    result = CliRunner().invoke(main, ["analyze", str(file), "-o", url])
-    assert result.exit_code == 2
-    assert "local folder" in result.stderr
-    assert not (tmp_path / "s3:").exists()

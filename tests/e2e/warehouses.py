@@ -62,6 +62,15 @@ def query(out: Path, sql: str) -> list[tuple[Any, ...]]:
         return [tuple(row.values()) for row in warehouse.sql(sql).to_pylist()]
 
 
+def names_in(out: Path) -> list[tuple[Any, ...]]:
+    """What a warehouse holds, in short: of a drawn trace each name tells its number."""
+    return query(
+        out,
+        "SELECT path, ops.name, kernels.name FROM traces JOIN ops USING (trace_id)"
+        " JOIN kernels USING (trace_id) ORDER BY ALL",
+    )
+
+
 def manifests(out: Path) -> set[str]:
     return {path.name for path in (out / "lake" / "manifests").iterdir()}
 

@@ -143,6 +143,7 @@ def test_summaries_are_tables_and_the_rest_are_views(out):
         *("coverage", "roofline", "roofline_categories", "triton_summary"),
         *("steady_state", "step_summary", "attention_summary"),
         "_lake",  # where it was built, and from what
+        "_lake_manifests",
     }
     assert set(views["n"].to_pylist()) == {
         *("events", "ops", "kernels", "launches", "annotations", "signatures", "spans"),

@@ -26,7 +26,7 @@ from tracehouse.cli.run_log import LOGS
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
-    help="Folder of the warehouse; made if absent, added to if present.",
+    help="Folder of the warehouse, or s3://BUCKET/PREFIX; made if absent, added to if present.",
 )
 @click.option(
     "--workers",
@@ -37,7 +37,7 @@ from tracehouse.cli.run_log import LOGS
     "--dask",
     metavar="ADDRESS",
     help="Let the workers of a running Dask cluster do the work: tcp://HOST:8786, or its scheduler "
-    "file. They must see PATHS and OUT at the same places.",
+    "file. They must see PATHS, and an OUT that is a folder, at the same places.",
 )
 @click.option(
     "--memory-limit",
@@ -150,6 +150,7 @@ def analyze(
     Example:
         tracehouse analyze traces/ 'runs/**/*.json.gz' -o warehouse --label nightly
         tracehouse analyze decode.json.gz -o warehouse --capture capture_traces/
+        tracehouse analyze s3://bucket/traces -o s3://bucket/warehouse --wait 600
     """
     log = LOGS[log_format]()
     with log.progress() as on_trace:

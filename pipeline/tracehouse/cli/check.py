@@ -37,12 +37,15 @@ def check(out: Path, repair: bool, fmt: str) -> None:
         tracehouse check warehouse --repair
     """
     from tracehouse.commands import check as command
+    from tracehouse.storage.address import shown
 
     report = command.check(out, repair=repair)
     if report.faults or fmt != "table":
         emit(command.fault_rows(report), fmt)
     if report.set_aside:
-        click.echo(f"set aside in {out}/lake/damaged: {len(report.set_aside):,} files", err=True)
+        click.echo(
+            f"set aside in {shown(out)}/lake/damaged: {len(report.set_aside):,} files", err=True
+        )
     lost = set(report.lost)
     _name("forgotten, to be read again", [p for p in report.forgotten if p not in lost])
     _name("forgotten, and its file is gone", report.lost)

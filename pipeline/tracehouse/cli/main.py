@@ -29,6 +29,8 @@ from tracehouse.cli.steps import steps
 def main() -> None:
     """Read archives of PyTorch profiler traces into a DuckDB warehouse.
 
+    OUT is the warehouse: a folder, or s3://BUCKET/PREFIX with credentials in the environment.
+
     \b
     Example:
         tracehouse analyze traces/ -o warehouse

@@ -23,5 +23,6 @@ def refresh(out: Path) -> None:
         tracehouse refresh /archive/warehouse
     """
     from tracehouse.commands.refresh import refresh_warehouse
+    from tracehouse.storage.address import shown
 
-    click.echo(f"Rebuilt {refresh_warehouse(out)}", err=True)
+    click.echo(f"Rebuilt {shown(refresh_warehouse(out))}", err=True)

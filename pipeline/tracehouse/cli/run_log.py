@@ -16,6 +16,7 @@ import click
 from tracehouse.cli.options import FAILED, INTERRUPTED, USAGE
 from tracehouse.cli.output import beside, cell, check_words, duration, printable
 from tracehouse.errors import TracehouseError, UsageError
+from tracehouse.storage.address import shown
 
 if TYPE_CHECKING:
     from tracehouse.commands.analyze import RunReport, TraceResult
@@ -161,7 +162,7 @@ def _write_checks(failing: Sequence[FailingCheck], out: Path) -> None:
     if len(failing) > _CHECKS:
         query = "FROM checks WHERE NOT ok"
         rest = f"{len(failing) - _CHECKS:,} more checks fail"
-        click.echo(f'{rest}: tracehouse sql {printable(str(out))} "{query}"', err=True)
+        click.echo(f'{rest}: tracehouse sql {printable(shown(out))} "{query}"', err=True)
 
 
 def _write_sum(report: RunReport) -> None:
@@ -188,6 +189,6 @@ def _write_sum(report: RunReport) -> None:
     click.echo(
         f"{report.total:,} files{captures}: {report.unchanged:,} unchanged, "
         f"{report.partial:,} partial, {report.rejected:,} rejected; {report.seconds:.2f} s; "
-        f"{report.warehouse}",
+        f"{shown(report.warehouse)}",
         err=True,
     )

@@ -28,8 +28,9 @@ def schema(out: str | None, table: str | None, fmt: str) -> None:
         tracehouse schema warehouse op_summary --format json
     """
     from tracehouse.commands import schema as command
+    from tracehouse.storage.address import url_of
 
-    if out is not None and table is None and not Path(out).is_dir():
+    if out is not None and table is None and url_of(out) is None and not Path(out).is_dir():
         out, table = None, out
     tables = command.describe(None if out is None else Path(out), table)
     if fmt != "table":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import os
-import re
 import stat
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -20,6 +19,7 @@ from tracehouse.commands import division, memory, run_record
 from tracehouse.commands.captures import forget_captures
 from tracehouse.commands.executors import DaskCluster, Pool, ThisProcess, Workers
 from tracehouse.commands.part import PartOutcome, PartTask, TraceResult, run_part, settings_noted
+from tracehouse.commands.part_in_store import run_part_in_store
 from tracehouse.commands.schedule import KILLER, STARVED, Schedule
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.ingest.capture_folders import Divided, divide, with_captures
@@ -28,19 +28,18 @@ from tracehouse.ingest.limits import DEFAULT_LIMITS, Limits
 from tracehouse.ingest.read import check_reader
 from tracehouse.ingest.recognise import is_temporary, is_url
 from tracehouse.storage import compaction, layout, upkeep
-from tracehouse.storage.lock import lock
+from tracehouse.storage.address import url_of
 from tracehouse.storage.manifest import PRUNED, FileEntry, LakeState, load_state
+from tracehouse.storage.place import Place, writing
 from tracehouse.storage.runs import RunRecord
 from tracehouse.storage.writer import PartWriter, commit_staged
 from tracehouse.vocab import FileRole, Status
-from tracehouse.warehouse.build import WAREHOUSE, build
+from tracehouse.warehouse.build import WAREHOUSE, copied_tables
 from tracehouse.warehouse.connection import limit_memory
-from tracehouse.warehouse.origin import is_current
+from tracehouse.warehouse.publish import publish
 from tracehouse.warehouse.query import Warehouse
 
 __all__ = ["RunReport", "TraceResult", "analyze"]
-
-_PROTOCOL = re.compile(r"[a-z][a-z0-9+.-]+:/", re.ASCII)  # a Path has lost one of the two slashes
 
 OnTrace = Callable[[TraceResult], None]
 
@@ -54,6 +53,7 @@ class RunReport:
     graph captures. rejected, partial: files of either. passed_over: files that their writers have
     not finished (TEMP_SKIPPED).
     pruned: files that are gone and whose traces were dropped. record: the row of table `runs`.
+    warehouse: its file; that of a bucket as `storage.address` says.
     alone: files that may need more memory than the run was allowed, analysed with nothing else
     running.
     """
@@ -89,7 +89,7 @@ def analyze(
     limits: Limits = DEFAULT_LIMITS,
     on_trace: OnTrace | None = None,
 ) -> RunReport:
-    """Read every new or changed file of `paths` into the warehouse at `out`.
+    """Read every new or changed file of `paths` into the warehouse at `out`, a folder or s3://….
 
     `workers`: processes, None for as many as there are cores and memory for, 1 for this process
     alone (one of its own if the last run on `out` was killed). `dask`: address or scheduler file of
@@ -107,8 +107,8 @@ def analyze(
 
     A file that cannot be read is a result of status rejected, and so is one that kills the process
     which analyses it. Raises UsageError for a path or reader that doesn't exist, a cluster that
-    cannot be used, or if another run writes to `out`; TracehouseError LAKE_DAMAGED, CLUSTER_LOST;
-    OSError if `out` cannot be written.
+    cannot be used, or if another run writes to `out`; TracehouseError LAKE_DAMAGED, CLUSTER_LOST,
+    LOCK_LOST; OSError if `out` cannot be written.
     """
     started = time.monotonic()
     check_reader(reader)
@@ -134,11 +134,12 @@ def analyze(
         workers=workers,
         dask=dask,
     )
-    with lock(out, wait=wait) as held:
-        record = run_record.begun(out, arguments)
+    with writing(out, wait=wait, kept=copied_tables(), is_new=True) as place:
+        record = run_record.begun(place.folder, arguments)
+        place.record()
         try:
             pattern = PartTask(
-                out=Path(os.path.abspath(out)),  # noqa: PTH100 (keeps links)
+                out=Path(os.path.abspath(place.folder)),  # noqa: PTH100 (keeps links)
                 part_id="",
                 files=(),
                 label=label,
@@ -148,26 +149,28 @@ def analyze(
                 settings=settings,
                 limits=limits,
                 captures=divided.captures,
+                store=None if dask is None else url_of(out),
             )
             limit = memory.default_limit() if memory_limit is None else memory_limit
-            run = _Run(paths, out, pattern, found, divided, files, limit, record, on_trace)
+            run = _Run(paths, out, place, pattern, found, divided, files, limit, record, on_trace)
             run.forget(prune=prune)
-            run.work(workers, dask, apart=held.died is not None)
+            run.work(workers, dask, apart=place.died)
             run.publish()
             return run.report(started)
         except (TracehouseError, OSError, duckdb.Error, MemoryError) as error:
             code = 2 if isinstance(error, UsageError) else 1
-            _tidy(out)
-            run_record.failed(out, record, error, code)
+            _tidy(place)
+            run_record.failed(place, record, error, code)
             raise
 
 
 @dataclass(slots=True)
 class _Run:
-    """A run under way, which holds the lock of its warehouse. `pattern`: a task without files."""
+    """A run under way, which has its warehouse for itself. `pattern`: a task without files."""
 
     paths: Sequence[str]
     out: Path
+    place: Place
     pattern: PartTask
     found: Discovery
     divided: Divided
@@ -187,14 +190,16 @@ class _Run:
 
     def forget(self, *, prune: bool) -> None:
         """Remove what killed runs left, and if it is asked for, traces whose files are gone."""
-        upkeep.clean(self.out)
+        upkeep.clean(self.place.folder)
         if prune:
-            vanished = _vanished(self.paths, load_state(self.out), self.found.unreadable)
-            self.pruned = upkeep.prune(self.out, vanished)
+            state = load_state(self.place.folder)
+            vanished = _vanished(self.paths, state, self.found.unreadable)
+            self.pruned = upkeep.prune(self.place.folder, vanished)
 
     def work(self, workers: int | None, dask: str | None, *, apart: bool) -> None:
         """Analyse what is new or has changed, and commit it part by part."""
-        state = load_state(self.out)
+        folder = self.place.folder
+        state = load_state(folder)
         digest = self.pattern.settings.digest
         limits = self.pattern.limits
         noted = (digest, settings_noted(self.pattern.settings, limits, is_too_large=True))
@@ -202,7 +207,7 @@ class _Run:
         changed = [f for f in self.files if not _is_unchanged(f, seen, self.divided, noted)]
         self.untouched = {file.path for file in self.files} - {file.path for file in changed}
         if self.pattern.label is not None:
-            _relabel(self.out, [seen[path] for path in sorted(self.untouched)], self.pattern.label)
+            _relabel(folder, [seen[path] for path in sorted(self.untouched)], self.pattern.label)
         pattern = replace(self.pattern, known=_held(state, digest, self.untouched))
         tasks = division.divide(changed, pattern, memory.text_within(self.limit))
         self.alone += [
@@ -222,20 +227,21 @@ class _Run:
             worker_deaths=0,
         )
         try:
-            number = layout.next_part_number(self.out) + len(tasks)
-            schedule = Schedule(runner, run_part, self.limit, number)
+            number = layout.next_part_number(folder) + len(tasks)
+            run = run_part if pattern.store is None else run_part_in_store
+            schedule = Schedule(runner, run, self.limit, number)
             for outcome in schedule.outcomes(tasks):
                 self._commit(outcome, is_own=runner.name == ThisProcess.name)
         finally:
             runner.close()
             limit_memory(None)  # of this process, if it did the work
         if schedule.deaths:
-            upkeep.clean(self.out)  # what they were writing
+            upkeep.clean(folder)  # what they were writing
             self.record = replace(self.record, worker_deaths=schedule.deaths)
 
     def _commit(self, outcome: PartOutcome, *, is_own: bool) -> None:
         before = time.process_time()
-        commit_staged(self.out, outcome.staged)
+        self.place.commit(outcome.staged)
         self.publish_seconds += time.process_time() - before
         self.cpu_seconds += 0.0 if is_own else outcome.cpu_seconds
         self.peak_bytes = max(self.peak_bytes, outcome.peak_bytes)
@@ -247,12 +253,11 @@ class _Run:
     def publish(self) -> None:
         """Bring the warehouse up to the lake."""
         before = time.process_time()
-        self.after = _compacted(self.out, load_state(self.out))
-        if not is_current(self.out, self.out / WAREHOUSE):
-            try:
-                build(self.out, self.after)
-            except duckdb.OutOfMemoryException as error:
-                raise MemoryError(str(error)) from error
+        self.after = _compacted(self.place)
+        try:
+            publish(self.place, self.after)
+        except duckdb.OutOfMemoryException as error:
+            raise MemoryError(str(error)) from error
         self.publish_seconds += time.process_time() - before
         self.peak_bytes = max(self.peak_bytes, memory.peak())
 
@@ -263,7 +268,8 @@ class _Run:
         # One whose trace killed its process was not read, and has no entry.
         captures = [live[f.path] for f in self.divided.capture_files if f.path in live]
         entries = [*(live[file.path] for file in self.files), *captures]
-        results = [*self.results, *_unchanged(self.out, [live[path] for path in self.untouched])]
+        untouched = [live[path] for path in self.untouched]
+        results = [*self.results, *_unchanged(self.place.folder, untouched)]
         results += _refused(captures)
         rejected = sum(entry.status == Status.REJECTED for entry in entries)
         seconds = time.monotonic() - started
@@ -278,6 +284,8 @@ class _Run:
             unchanged=len(self.untouched),
             pruned=len(self.pruned),
         )
+        record = run_record.ended(self.place.folder, record, results)
+        self.place.record()
         return RunReport(
             results=tuple(sorted(results, key=lambda r: r.path)),
             total=len(self.files),
@@ -289,32 +297,32 @@ class _Run:
             pruned=self.pruned,
             seconds=seconds,
             warehouse=self.out / WAREHOUSE,
-            record=run_record.ended(self.out, record, results),
+            record=record,
             alone=tuple(self.alone),
         )
 
 
-def _compacted(out: Path, state: LakeState) -> LakeState:
+def _compacted(place: Place) -> LakeState:
     """Rewrite the lake's parts where that is due."""
+    state = load_state(place.folder)
     if not compaction.is_due(state):
         return state
-    compaction.compact_as_due(out)
-    return load_state(out)
+    below = compaction.due_below(state)
+    place.need(compaction.files_read(state, below))
+    compaction.compact(place.folder, below=below)
+    return load_state(place.folder)
 
 
-def _tidy(out: Path) -> None:
+def _tidy(place: Place) -> None:
     """Remove what a run that failed has staged, as a full disk has better use for the room."""
     with suppress(OSError, TracehouseError):  # then the next run does it
-        upkeep.clean(out)
+        upkeep.clean(place.folder)
 
 
 def _check_out(out: Path) -> None:
     """Raise UsageError for a path at which DuckDB cannot make a file."""
-    if _PROTOCOL.match(str(out)):
-        raise UsageError(
-            f"OUT must be a local folder, not {out}",
-            hint="copy it to the bucket afterwards, as docs/nightly.md shows",
-        )
+    if url_of(out) is not None:
+        return
     path = os.path.abspath(out)  # noqa: PTH100 (keeps links)
     if "?" in path or path != path.encode(errors="replace").decode():
         raise UsageError(
@@ -383,6 +391,9 @@ def _has_killed(entry: FileEntry | None) -> bool:
 
 def _without_lake(files: Sequence[SourceFile], out: Path) -> list[SourceFile]:
     """Leave out the lake's own manifests, which are JSON, where `out` lies below a folder read."""
+    url = url_of(out)
+    if url is not None:
+        return [f for f in files if not f.path.startswith(f"{url}/{layout.LAKE}/")]
     lake = os.path.realpath(out / layout.LAKE) + os.sep
     return [f for f in files if is_url(f.path) or not os.path.realpath(f.path).startswith(lake)]
 
@@ -444,7 +455,7 @@ def _workers(
     one was asked for, where the text of a part may need more than half of the memory.
     """
     if dask is not None:
-        return DaskCluster(dask, tasks[0].out) if tasks else ThisProcess()
+        return DaskCluster(dask, tasks[0]) if tasks else ThisProcess()
     is_large = any(memory.need(t.text_bytes) - memory.need(0) > limit // 2 for t in tasks)
     apart = apart or (asked is None and is_large)
     # A larger part is of one file: it runs by itself if it must.

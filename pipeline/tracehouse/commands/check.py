@@ -8,16 +8,17 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from tracehouse.errors import UsageError
 from tracehouse.ingest.recognise import is_url
 from tracehouse.storage import layout
-from tracehouse.storage.lock import lock
-from tracehouse.storage.manifest import damaged_manifests, load_state, shown_path
+from tracehouse.storage.address import url_of
+from tracehouse.storage.manifest import all_files, damaged_manifests, load_state, shown_path
+from tracehouse.storage.place import Place, check_lake, looking, writing
 from tracehouse.storage.repair import Repair, take_out
 from tracehouse.storage.verify import Fault, lake_faults, unheld_files
-from tracehouse.warehouse.build import WAREHOUSE, build
+from tracehouse.warehouse.build import WAREHOUSE, copied_tables
 from tracehouse.warehouse.connection import open_file
 from tracehouse.warehouse.faults import lake_columns, warehouse_faults
+from tracehouse.warehouse.publish import publish
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +51,36 @@ def check(out: Path, *, repair: bool = False) -> CheckReport:
 
     Raises UsageError where `out` holds no lake, or a run is writing to it (`repair`); OSError.
     """
-    if not (out / layout.LAKE).is_dir():
-        raise UsageError(f"{out} holds no lake.", hint=f"Try: tracehouse analyze TRACES -o {out}")
+    if url_of(out) is not None:
+        return _checked_bucket(out, repair=repair)
+    check_lake(out)
     if not repair:
         return _found(out)
-    with lock(out):
-        report = _found(out)
-        return _repaired(out, report) if report.faults else report
+    with writing(out) as place:
+        report = _found(place.folder)
+        return _repaired(place, report) if report.faults else report
+
+
+def _checked_bucket(out: Path, *, repair: bool) -> CheckReport:
+    """The same of a bucket, all of whose objects are fetched anew."""
+    from tracehouse.storage.bucket import StoreError
+
+    if not repair:
+        try:
+            report = _look_anew(out)
+        except StoreError:  # a run has removed an object between the listing and the fetching
+            report = _look_anew(out)
+        return _look_anew(out) if report.faults else report
+    with writing(out, kept=copied_tables(), is_fresh=True) as place:
+        state = load_state(place.folder, passing_over=damaged_manifests(place.folder))
+        place.need(all_files(state), is_checked=False)
+        report = _look(place.folder)
+        return _repaired(place, report) if report.faults else report
+
+
+def _look_anew(out: Path) -> CheckReport:
+    with looking(out) as folder:
+        return _look(folder)
 
 
 def _found(out: Path) -> CheckReport:
@@ -87,7 +111,8 @@ def _relative(path: Path, out: Path) -> str:
     return path.relative_to(out).as_posix()
 
 
-def _repaired(out: Path, report: CheckReport) -> CheckReport:
+def _repaired(place: Place, report: CheckReport) -> CheckReport:
+    out = place.folder
     before = _known_files(out)
     damaged = damaged_manifests(out)
     bad = {fault.part for fault in report.faults if fault.part is not None}
@@ -96,7 +121,7 @@ def _repaired(out: Path, report: CheckReport) -> CheckReport:
     if bad or damaged or any(fault.fault == "unheld" for fault in report.faults):
         done = take_out(out, bad, list(damaged))
     state = load_state(out)
-    build(out, state)
+    publish(place, state, is_forced=True)
     after = {shown_path(entry.path): entry.content_hash for entry in state.files}
     forgotten = sorted(
         {*map(shown_path, done.forgotten), *(path for path in before if path not in after)}

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracehouse.errors import UsageError
-from tracehouse.storage import compaction, layout, upkeep
-from tracehouse.storage.lock import lock
+from tracehouse.storage import compaction, upkeep
 from tracehouse.storage.manifest import load_state
-from tracehouse.warehouse.build import WAREHOUSE, build
-from tracehouse.warehouse.origin import is_current
+from tracehouse.storage.place import writing
+from tracehouse.warehouse.build import copied_tables
+from tracehouse.warehouse.publish import publish
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +32,13 @@ def compact(out: Path, *, wait: float = 0.0) -> CompactReport:
     Raises UsageError where `out` holds no lake or another run writes to it; TracehouseError
     LAKE_DAMAGED; OSError.
     """
-    if not (out / layout.LAKE).is_dir():
-        raise UsageError(f"{out} holds no lake.", hint=f"Try: tracehouse analyze TRACES -o {out}")
-    with lock(out, wait=wait):
-        upkeep.clean(out)
-        before = load_state(out)
-        replaced = compaction.compact(out, below=compaction.SMALL_BYTES)
-        after = load_state(out)
-        if not is_current(out, out / WAREHOUSE):
-            build(out, after)
+    with writing(out, wait=wait, kept=copied_tables()) as place:
+        upkeep.clean(place.folder)
+        before = load_state(place.folder)
+        place.need(compaction.files_read(before, compaction.SMALL_BYTES))
+        replaced = compaction.compact(place.folder, below=compaction.SMALL_BYTES)
+        after = load_state(place.folder)
+        publish(place, after)
     return CompactReport(
         parts_before=len(before.parts),
         parts_after=len(after.parts),

@@ -17,10 +17,10 @@ from tracehouse.commands.analyze import analyze
 from tracehouse.commands.show import is_meant
 from tracehouse.errors import UsageError
 from tracehouse.ingest.recognise import is_url
+from tracehouse.storage.address import shown
 from tracehouse.vocab import Status
-from tracehouse.warehouse.build import WAREHOUSE
 from tracehouse.warehouse.queries import load_queries
-from tracehouse.warehouse.query import Warehouse
+from tracehouse.warehouse.query import Warehouse, holds_warehouse
 
 Row = Mapping[str, Any]
 
@@ -85,10 +85,10 @@ def find_side(given: str, within: Path | None, scratch: Path) -> Side:
 
 def _parted(given: str) -> tuple[Path | None, str]:
     """Part OUT:SELECTORS where a folder before a colon, or the whole, holds a warehouse."""
-    if (Path(given) / WAREHOUSE).is_file():
+    if holds_warehouse(given):
         return Path(given), ""
     for colon in (i for i, c in enumerate(given) if c == ":" and i):
-        if (Path(given[:colon]) / WAREHOUSE).is_file():
+        if holds_warehouse(given[:colon]):
             return Path(given[:colon]), given[colon + 1 :]
     return None, ""
 
@@ -190,8 +190,9 @@ _SELECTORS: dict[str, Callable[[Sequence[Row], str], Sequence[Row]]] = {
 
 def _there_is(out: Path, rows: Sequence[Row]) -> str:
     """Say what a warehouse has, for who asked for what it has not."""
+    place = shown(out)
     if not rows:
-        return f"{out} holds no trace; try: tracehouse analyze TRACES -o {out}"
+        return f"{place} holds no trace; try: tracehouse analyze TRACES -o {place}"
     labels = sorted({row["label"] for row in rows if row["label"] is not None})
-    shown = ", ".join(labels[:8]) + (" …" if len(labels) > 8 else "")
-    return f"{out} has {len(rows):,} traces, of the labels {shown}; {_GRAMMAR}"
+    some = ", ".join(labels[:8]) + (" …" if len(labels) > 8 else "")
+    return f"{place} has {len(rows):,} traces, of the labels {some}; {_GRAMMAR}"

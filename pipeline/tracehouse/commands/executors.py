@@ -23,6 +23,7 @@ from tracehouse.commands import memory
 from tracehouse.commands.part import PartOutcome, PartTask
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.storage import layout
+from tracehouse.storage.address import url_of
 
 _AT_PORT = re.compile(r"(?:[a-z]+://)?[^/\s]+:\d+", re.ASCII)
 _LOOK_SECONDS = 0.1
@@ -192,15 +193,15 @@ def _wait_for_parent() -> None:
 class DaskCluster:
     """Runs tasks on the workers of a Dask cluster, which others have started.
 
-    `address` is that of its scheduler, or the path of its scheduler file; `out` the warehouse,
-    whose lock this run holds. Raises UsageError if the cluster cannot be reached, or if one of its
-    workers has another version of Tracehouse or does not see `out`.
+    `address` is that of its scheduler, or the path of its scheduler file; `task` one of those to
+    come, whose warehouse this run holds. Raises UsageError if the cluster cannot be reached, or if
+    one of its workers has another version of Tracehouse or does not see that warehouse.
     """
 
     name = "dask"
     shares_memory = False
 
-    def __init__(self, address: str, out: Path) -> None:
+    def __init__(self, address: str, task: PartTask) -> None:
         self._client = _connected(address)
         # What it says of a scheduler that is gone, this says in a line; a log of JSON stays one.
         self._log = logging.getLogger("distributed.client")
@@ -211,9 +212,8 @@ class DaskCluster:
 
             self._killed = KilledWorker
             self._await_workers(address)
-            self._out = out
-            self._lock = out / layout.LOCK
-            self._ours = (__version__, self._lock.read_text(encoding="utf-8"))
+            self._place = str(task.out) if task.store is None else task.store
+            self._ours = _seen_by_worker(self._place)
             self._check_workers()
             self._executor = self._client.get_executor(pure=False, retries=0)
         except BaseException:
@@ -236,7 +236,7 @@ class DaskCluster:
     def submit(self, run: Run, task: PartTask) -> Future[PartOutcome]:
         """Start a task on some worker."""
         try:
-            return self._executor.submit(_one_at_a_time, run, task, str(self._lock), self._ours)
+            return self._executor.submit(_one_at_a_time, run, task, self._place, self._ours)
         except Exception as error:
             if self._client.status == "running":
                 raise
@@ -284,8 +284,8 @@ class DaskCluster:
 
     def _check_workers(self) -> None:
         """Find out whether every worker can do what it is asked."""
-        ours, out = self._ours, self._out
-        seen: dict[str, Any] = self._client.run(_seen_by_worker, str(self._lock), on_error="return")
+        ours, place = self._ours, self._place
+        seen: dict[str, Any] = self._client.run(_seen_by_worker, place, on_error="return")
         for worker, found in sorted(seen.items()):
             if isinstance(found, BaseException):
                 raise UsageError(
@@ -299,8 +299,9 @@ class DaskCluster:
                 )
             if found[1] != ours[1]:
                 raise UsageError(
-                    f"the Dask worker {worker} does not see {out}",
-                    hint="give an OUT on a file system that all workers share, at the same path",
+                    f"the Dask worker {worker} does not see {place}",
+                    hint="give an OUT on a file system that all workers share, at the same path, "
+                    "or in a bucket that all can write to",
                 )
 
 
@@ -344,10 +345,15 @@ def cluster_lost(message: str) -> TracehouseError:
     )
 
 
-def _seen_by_worker(lock: str) -> tuple[str, str | None]:
-    """Return this process's version of Tracehouse, and what stands in a file."""
+def _seen_by_worker(place: str) -> tuple[str, str | None]:
+    """Return this process's version of Tracehouse, and who holds the lock of a warehouse for it."""
     try:
-        return __version__, Path(lock).read_text(encoding="utf-8")
+        if url_of(place) is not None:
+            from tracehouse.storage.bucket import Bucket
+            from tracehouse.storage.lease import token_of
+
+            return __version__, token_of(Bucket(place))
+        return __version__, (Path(place) / layout.LOCK).read_text(encoding="utf-8")
     except OSError:
         return __version__, None
 
@@ -355,16 +361,18 @@ def _seen_by_worker(lock: str) -> tuple[str, str | None]:
 _RUNNING = threading.Lock()
 
 
-def _one_at_a_time(run: Run, task: PartTask, lock: str, ours: tuple[str, str]) -> PartOutcome:
+def _one_at_a_time(
+    run: Run, task: PartTask, place: str, ours: tuple[str, str | None]
+) -> PartOutcome:
     """Run a task; on a worker of several threads one after another, as CPU time is a process's.
 
-    `lock`, `ours`: what a worker has to see (`_seen_by_worker`), also one that came later.
+    `place`, `ours`: what a worker has to see (`_seen_by_worker`), also one that came later.
     """
-    if _seen_by_worker(lock) != ours:
+    if _seen_by_worker(place) != ours:
         raise UsageError(
             f"a Dask worker on {socket.gethostname()} has another version of tracehouse than the "
-            f"run, or does not see {task.out}",
-            hint="install the same version on all, and share OUT at the same path",
+            f"run, or does not see {place}",
+            hint="install the same version on all, and share OUT at the same path, or in a bucket",
         )
     with _RUNNING:
         return run(task)

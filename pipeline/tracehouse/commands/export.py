@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,7 +20,8 @@ from tracehouse.ingest.fields import json_text, parsed_json
 from tracehouse.ingest.scrub import Scrubber
 from tracehouse.ingest.writeback import EVENT_COLUMNS, EventWriter
 from tracehouse.schema.tables import EVENTS
-from tracehouse.storage.manifest import load_state
+from tracehouse.storage.manifest import TableFile, load_state
+from tracehouse.storage.place import reading
 from tracehouse.storage.verify import check_files
 from tracehouse.vocab import Status
 from tracehouse.warehouse.query import Warehouse
@@ -55,9 +56,10 @@ def export(out: Path, trace: str, target: Path | BinaryIO, *, scrub: bool = Fals
     scrubber = Scrubber(envelope or {}) if scrub else None
     if scrubber is not None and envelope is not None:
         envelope = scrubber.envelope(envelope)
-    source = _events_file(out, trace_id)
-    with opened(target) as file:
-        count = _write(file, envelope, _batches(source, trace_id), scrubber)
+    with reading(out) as (folder, need):
+        source = _events_file(folder, need, trace_id)
+        with opened(target) as file:
+            count = _write(file, envelope, _batches(source, trace_id), scrubber)
     return Exported(trace_id, path, count)
 
 
@@ -93,12 +95,15 @@ def _envelope(out: Path, trace_id: str) -> dict[str, Any] | None:
     return None if text is None else dict(parsed_json(text))
 
 
-def _events_file(out: Path, trace_id: str) -> Path | None:
+def _events_file(
+    out: Path, need: Callable[[Iterable[TableFile]], None], trace_id: str
+) -> Path | None:
     """The Parquet file that holds the events of a trace, as written; None if it has none."""
     state = load_state(out)
     owner = state.owners.get(trace_id)
     for part in state.parts:
         if part.id == owner and EVENTS.name in part.tables:
+            need([part.tables[EVENTS.name]])
             check_files(out, [part.tables[EVENTS.name]])
             return out / part.tables[EVENTS.name].path
     return None

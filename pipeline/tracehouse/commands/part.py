@@ -59,7 +59,8 @@ class PartTask:
     of the traces, by path of the trace; what they tell is new, so that `known` does not count
     there. `text_bytes`: a guess at the length of the files' text. `query_bytes`: memory for the SQL
     views, None for what DuckDB takes. `is_alone`: a process died of these files, and nothing else
-    runs beside them.
+    runs beside them. `store`: URL of the bucket that the files go to from a worker which does not
+    see `out`, None if it does.
     """
 
     out: Path
@@ -75,6 +76,7 @@ class PartTask:
     text_bytes: int = 0
     query_bytes: int | None = None
     is_alone: bool = False
+    store: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from tracehouse.errors import UsageError
-from tracehouse.storage import compaction, layout, upkeep
-from tracehouse.storage.lock import lock
+from tracehouse.storage import compaction, upkeep
 from tracehouse.storage.manifest import load_state, shown_path
-from tracehouse.warehouse.build import WAREHOUSE, build
-from tracehouse.warehouse.origin import is_current
+from tracehouse.storage.place import check_lake, writing
+from tracehouse.warehouse.build import copied_tables
+from tracehouse.warehouse.publish import publish
 from tracehouse.warehouse.query import Warehouse
 
 _AGE = re.compile(r"(\d{1,6})([hdw])", re.ASCII)
@@ -98,22 +98,22 @@ def prune(
     Raises UsageError where `out` holds no lake or another run writes to it; TracehouseError
     LAKE_DAMAGED; OSError.
     """
-    if not (out / layout.LAKE).is_dir():
-        raise UsageError(f"{out} holds no lake.", hint=f"Try: tracehouse analyze TRACES -o {out}")
     moment = now or datetime.now(UTC)
     if dry_run:
+        check_lake(out)
         return _old_files(out, moment, older_than, label, by)
-    with lock(out, wait=wait):
-        upkeep.clean(out)
-        if not is_current(out, out / WAREHOUSE):
-            build(out, load_state(out))
-        report = _old_files(out, moment, older_than, label, by)
+    with writing(out, wait=wait, kept=copied_tables()) as place:
+        upkeep.clean(place.folder)
+        publish(place, load_state(place.folder))
+        report = _old_files(place.folder, moment, older_than, label, by)
         reason = f"dropped for its age by prune at {moment.isoformat(timespec='seconds')}"
         shown = set(report.files["path"].to_pylist())
-        paths = [entry.path for entry in load_state(out).files if shown_path(entry.path) in shown]
-        if upkeep.retire(out, paths, reason):
-            compaction.compact(out)
-            build(out, load_state(out))
+        files = load_state(place.folder).files
+        paths = [entry.path for entry in files if shown_path(entry.path) in shown]
+        if upkeep.retire(place.folder, paths, reason):
+            place.need(compaction.files_read(load_state(place.folder), 0))
+            compaction.compact(place.folder)
+            publish(place, load_state(place.folder))
     return report
 
 

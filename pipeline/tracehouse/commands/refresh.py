@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tracehouse.errors import UsageError
-from tracehouse.storage.lock import lock
-from tracehouse.warehouse.build import refresh
+from tracehouse.storage.manifest import load_state
+from tracehouse.storage.place import writing
+from tracehouse.warehouse.build import WAREHOUSE, copied_tables
+from tracehouse.warehouse.publish import publish
 
 
 def refresh_warehouse(out: Path) -> Path:
@@ -14,8 +15,6 @@ def refresh_warehouse(out: Path) -> Path:
 
     UsageError where `out` holds no lake or another run is writing to it.
     """
-    if not (out / "lake").is_dir():
-        raise UsageError(f"{out} holds no lake.", hint=f"Try: tracehouse analyze TRACES -o {out}")
-    with lock(out):
-        refresh(out)
-    return out / "warehouse.duckdb"
+    with writing(out, kept=copied_tables()) as place:
+        publish(place, load_state(place.folder), is_forced=True)
+    return out / WAREHOUSE

@@ -14,6 +14,7 @@ from tracehouse.commands import report_archive, report_trace
 from tracehouse.commands.report_data import Source
 from tracehouse.errors import UsageError
 from tracehouse.pages.model import Page
+from tracehouse.storage.address import shown
 from tracehouse.warehouse.query import Warehouse
 
 FORMATS = ("html", "xlsx", "csv", "md")
@@ -37,7 +38,7 @@ def page_of(out: Path, *, trace: str | None = None, label: str | None = None) ->
             return report_trace.page(source, _only_trace(warehouse, trace))
         if label is not None:
             _check_label(warehouse, label)
-        return report_archive.page(source, str(out), label)
+        return report_archive.page(source, shown(out), label)
 
 
 def fitting_format(path: Path | None) -> str:

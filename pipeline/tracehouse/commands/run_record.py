@@ -16,9 +16,11 @@ from urllib.parse import urlsplit
 from tracehouse import __version__
 from tracehouse.analysis.settings import Settings
 from tracehouse.commands.part import TraceResult
+from tracehouse.errors import TracehouseError
 from tracehouse.ingest.recognise import is_url
 from tracehouse.ingest.secrets import redact_text
 from tracehouse.storage import runs
+from tracehouse.storage.place import Place
 from tracehouse.storage.runs import RunRecord
 from tracehouse.vocab import Status
 
@@ -40,7 +42,7 @@ def begun(out: Path, arguments: Mapping[str, Any]) -> RunRecord:
     return record
 
 
-def failed(out: Path, record: RunRecord, error: Exception, exit_code: int) -> None:
+def failed(place: Place, record: RunRecord, error: Exception, exit_code: int) -> None:
     """Write down that a run failed as a whole, if that can be written; else it has no end."""
     ended = replace(
         record,
@@ -49,8 +51,9 @@ def failed(out: Path, record: RunRecord, error: Exception, exit_code: int) -> No
         error=redact_text(f"{type(error).__name__}: {error}")[0][:_ERROR_LENGTH],
     )
     try:
-        runs.write(out, ended)
-    except OSError:  # the error that made it fail says more
+        runs.write(place.folder, ended)
+        place.record()
+    except (OSError, TracehouseError):  # the error that made it fail says more
         return
 
 

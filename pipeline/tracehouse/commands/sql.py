@@ -8,6 +8,7 @@ import duckdb
 import pyarrow as pa
 
 from tracehouse.errors import UsageError
+from tracehouse.storage.address import shown
 from tracehouse.warehouse.query import Warehouse
 
 
@@ -21,5 +22,5 @@ def run_query(out: Path, query: str) -> pa.Table:
             return warehouse.arrow(query)
         except duckdb.Error as error:
             raise UsageError(
-                str(error), hint=f"\nTables and columns: tracehouse schema {out}"
+                str(error), hint=f"\nTables and columns: tracehouse schema {shown(out)}"
             ) from error

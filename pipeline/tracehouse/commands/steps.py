@@ -12,8 +12,7 @@ from tracehouse.commands import show
 from tracehouse.commands.read import read
 from tracehouse.errors import UsageError
 from tracehouse.serving.steady_state import steady_state
-from tracehouse.warehouse.build import WAREHOUSE
-from tracehouse.warehouse.query import Warehouse
+from tracehouse.warehouse.query import Warehouse, holds_warehouse
 
 _STEPS = "SELECT * FROM steps WHERE trace_id = ? ORDER BY step_id"
 _STEADY = "SELECT * FROM steady_state WHERE trace_id = ? ORDER BY region_id"
@@ -59,7 +58,7 @@ def trace_steps(
         RejectedFile: nothing of the file is usable.
     """
     out = Path(path)
-    if not (out / WAREHOUSE).exists():
+    if not holds_warehouse(path):
         if trace is not None:
             raise UsageError("--trace is for a warehouse", hint="leave it out for a file")
         found = read(path, settings=settings)

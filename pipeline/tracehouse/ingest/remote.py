@@ -1,4 +1,4 @@
-"""Finding and opening files behind fsspec URLs; the only importer of fsspec."""
+"""Finding and opening files behind fsspec URLs."""
 
 from __future__ import annotations
 

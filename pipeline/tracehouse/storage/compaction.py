@@ -11,7 +11,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tracehouse.storage import durable, layout
-from tracehouse.storage.manifest import FileEntry, LakeState, Part, load_state, pruned_paths
+from tracehouse.storage.manifest import (
+    FileEntry,
+    LakeState,
+    Part,
+    TableFile,
+    load_state,
+    pruned_paths,
+)
 from tracehouse.storage.verify import check_files
 from tracehouse.storage.writer import PartWriter, commit_staged
 
@@ -42,9 +49,20 @@ def is_due(state: LakeState) -> bool:
     return dead > len(state.owners) or _tiny_parts(state) >= _MANY
 
 
-def compact_as_due(out: Path) -> tuple[str, ...]:
-    """Compact what `is_due` speaks of; else as `compact`."""
-    return compact(out, below=_TINY_BYTES if _tiny_parts(load_state(out)) >= _MANY else 0)
+def due_below(state: LakeState) -> int:
+    """Return below how many bytes of Parquet `compact` should merge what `is_due` speaks of."""
+    return _TINY_BYTES if _tiny_parts(state) >= _MANY else 0
+
+
+def files_read(state: LakeState, below: int) -> list[TableFile]:
+    """Return the Parquet files that `compact` reads: of the parts that it may rewrite."""
+    return [
+        f for part in state.parts if _is_wanted(part, state, below) for f in part.tables.values()
+    ]
+
+
+def _is_wanted(part: Part, state: LakeState, below: int) -> bool:
+    return part.id in state.dead or _bytes(part) < below or not part.tables
 
 
 def _tiny_parts(state: LakeState) -> int:
@@ -79,7 +97,7 @@ def _groups(out: Path, state: LakeState, below: int, live: dict[str, FileEntry])
     """Divide the parts that are to be rewritten; one that would come out as it is stays."""
     groups: list[_Group] = []
     for part in state.parts:
-        if part.id not in state.dead and _bytes(part) >= below and part.tables:
+        if not _is_wanted(part, state, below):
             continue
         check_files(out, part.tables.values())
         schemas = {name: pq.read_schema(out / f.path) for name, f in part.tables.items()}

@@ -1,6 +1,7 @@
 """The names of everything under OUT.
 
     OUT/.lock                          held by the run that writes
+    OUT/.copy-of                       only in a working copy: the URL of what it is a copy of
     OUT/lake/<table>/<part>.parquet    the rows of a part
     OUT/lake/manifests/<part>.json     what the part is; its appearance is the commit
 
@@ -83,3 +84,9 @@ def written_files(out: Path) -> Iterator[Path]:
     for folder in sorted(lake.iterdir()):
         if folder.is_dir():
             yield from (path for path in sorted(folder.iterdir()) if _OURS.fullmatch(path.name))
+
+
+def is_written(name: str) -> bool:
+    """Whether a path relative to OUT is one that `written_files` yields."""
+    steps = name.split("/")
+    return len(steps) == 3 and steps[0] == LAKE and _OURS.fullmatch(steps[2]) is not None

@@ -74,14 +74,19 @@ def _take(descriptor: int, out: Path, wait: float) -> None:
             return
         except BlockingIOError as error:
             if time.monotonic() >= deadline:
-                raise _taken(out, _noted(descriptor), wait) from error
+                raise taken(out, _noted(descriptor), wait) from error
         time.sleep(_LOOK_SECONDS)
 
 
-def _taken(out: Path, holder: Holder | None, wait: float) -> UsageError:
+def taken(
+    out: Path | str, holder: Holder | None, wait: float, remark: str | None = None
+) -> UsageError:
+    """Return the error of a run that finds another one at work in `out`."""
     message = f"another run is writing to {out}"
     if holder is not None:
         message += f": {holder}"
+    if remark is not None:
+        message += f" ({remark})"
     if wait:
         return UsageError(f"{message}; waited {wait:g} s", hint="wait longer")
     return UsageError(message, hint="wait until it ends, or let --wait SECONDS do so")

@@ -129,6 +129,11 @@ def load_state(out: Path, *, passing_over: Collection[Path] = ()) -> LakeState:
     return LakeState(tuple(parts), files, owners, dead)
 
 
+def all_files(state: LakeState) -> list[TableFile]:
+    """Return every Parquet file of the lake."""
+    return [file for part in state.parts for file in part.tables.values()]
+
+
 def damaged_manifests(out: Path) -> dict[Path, str]:
     """Return the manifests that cannot be used, and why."""
     found: dict[Path, str] = {}

@@ -16,6 +16,7 @@ from pathlib import Path
 from tracehouse.storage import durable, layout
 
 FOLDER = "runs"
+PATH = f"{layout.LAKE}/{FOLDER}"
 PATTERN = "run-*.json"
 
 _RUN_ID = re.compile(r"run-(\d{6,})", re.ASCII)

@@ -28,11 +28,13 @@ class StagedPart:
     """A part whose files are complete and on disk, but under temporary names.
 
     `moves` are the (temporary, final) names. It can be sent to another process: only the one that
-    holds the lock commits, so that a worker which outlives it changes nothing.
+    holds the lock commits, so that a worker which outlives it changes nothing. `in_store`: the
+    files are in a bucket, and the names relative to it.
     """
 
     part: Part
     moves: tuple[tuple[Path, Path], ...]
+    in_store: bool = False
 
 
 def commit_staged(out: Path, staged: StagedPart) -> Part:

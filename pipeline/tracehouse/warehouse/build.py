@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,12 +12,14 @@ import duckdb
 import pyarrow as pa
 
 from tracehouse.storage import durable, runs
-from tracehouse.storage.manifest import LakeState, load_state, shown_path
+from tracehouse.storage.address import is_url, place_of
+from tracehouse.storage.manifest import LakeState, TableFile, all_files, load_state, shown_path
 from tracehouse.storage.verify import check_files, damaged, file_fault
 from tracehouse.warehouse.blank import copy_blank, no_rows, quoted_text, rows_macro
 from tracehouse.warehouse.catalogue import ADDED_ROWS, FILES, RUNS, Relation, relations
 from tracehouse.warehouse.connection import attached, open_session
 from tracehouse.warehouse.origin import note_origin
+from tracehouse.warehouse.unread import unread_files
 from tracehouse.warehouse.views import load_views
 
 WAREHOUSE = "warehouse.duckdb"
@@ -27,9 +30,9 @@ def build(out: Path, state: LakeState) -> None:
     """Build OUT/warehouse.duckdb anew from the lake's parts.
 
     A reader meets the old file or the new one, whole. Traces, files, issues and summaries are
-    copied; the large tables are views over the lake's Parquet, by absolute path. Rows of traces
-    that are dead in a part are left out. An empty lake gives every table, without rows. One build
-    at a time: the caller holds the lock of OUT.
+    copied; the large tables are views over the lake's Parquet, by absolute path or, in a working
+    copy, by URL. Rows of traces that are dead in a part are left out. An empty lake gives every
+    table, without rows. One build at a time: the caller holds the lock of OUT.
 
     Raises:
         TracehouseError: LAKE_DAMAGED names a Parquet file that is gone, cut off or, if it is
@@ -38,8 +41,7 @@ def build(out: Path, state: LakeState) -> None:
         OSError: OUT cannot be written, or a Parquet file of the lake not be read.
     """
     out = Path(os.path.abspath(out))  # noqa: PTH100 - resolve() would follow links
-    copied = {relation.name for relation in relations() if relation.order_by is not None}
-    check_files(out, (f for p in state.parts for name, f in p.tables.items() if name in copied))
+    check_files(out, copied_files(state))
     for left_over in out.glob(f".{WAREHOUSE}.*.tmp*"):
         left_over.unlink()
     temporary = out / f".{WAREHOUSE}.{os.getpid()}.tmp"
@@ -59,13 +61,24 @@ def build(out: Path, state: LakeState) -> None:
     durable.sync(out)
 
 
+def copied_tables() -> frozenset[str]:
+    """Name the tables of the lake whose rows are copied into the warehouse."""
+    return frozenset(relation.name for relation in relations() if relation.order_by is not None)
+
+
+def copied_files(state: LakeState) -> list[TableFile]:
+    """Return the Parquet files that a build reads whole."""
+    copied = copied_tables()
+    return [f for part in state.parts for name, f in part.tables.items() if name in copied]
+
+
 def _name_missing(out: Path, state: LakeState) -> None:
     """Raise TracehouseError LAKE_DAMAGED for a file of the lake that is gone or cut off."""
-    for part in state.parts:
-        for file in part.tables.values():
-            found = file_fault(out, file, is_quick=True)
-            if found is not None:
-                raise damaged(out, file.path, found[1])
+    is_copy = is_url(place_of(out))  # which has those alone that are copied
+    for file in copied_files(state) if is_copy else all_files(state):
+        found = file_fault(out, file, is_quick=True)
+        if found is not None:
+            raise damaged(out, file.path, found[1])
 
 
 def refresh(out: Path) -> None:
@@ -79,21 +92,31 @@ def refresh(out: Path) -> None:
 
 
 def _fill(connection: duckdb.DuckDBPyConnection, out: Path, state: LakeState) -> None:
+    """Fill a blank warehouse: what is copied is read in `out`, views name the lake's own place."""
+    place = place_of(out)
     connection.register("_files", _file_rows(state))
     connection.register("_trace_paths", _trace_paths(state))
     if any(state.dead.values()):
-        connection.register("_dead", dead_rows(out, state))
+        names = dict.fromkeys((str(out), place))
+        connection.register("_dead", pa.concat_tables(dead_rows(name, state) for name in names))
         connection.execute("CREATE TABLE _dead_rows AS SELECT file, trace_id FROM _dead")
     if _copied_rows(state) < _MANY_ROWS:
         connection.execute("SET enable_optimizer = false")
-    for relation in relations():
-        if relation.query is not None or not _may_have_rows(relation, state):
-            continue
-        rows = rows_of(relation, out, state)
-        if relation.order_by is None:
-            connection.execute(f"CREATE OR REPLACE MACRO {rows_macro(relation)}() AS TABLE {rows}")
-        else:
-            connection.execute(f"INSERT INTO {relation.name} {rows} ORDER BY {relation.order_by}")
+    with unread_files(connection, place) if is_url(place) else nullcontext():
+        for relation in relations():
+            if relation.query is not None or not _may_have_rows(relation, state):
+                continue
+            if relation.order_by is None:
+                rows = rows_of(relation, out, state, place)
+                macro = rows_macro(relation)
+                connection.execute(f"CREATE OR REPLACE MACRO {macro}() AS TABLE {rows}")
+            else:
+                rows = rows_of(relation, out, state, str(out))
+                connection.execute(
+                    f"INSERT INTO {relation.name} {rows} ORDER BY {relation.order_by}"
+                )
+    if any(state.dead.values()) and is_url(place):
+        connection.execute("DELETE FROM _dead_rows WHERE NOT starts_with(file, ?)", [place])
 
 
 def _copied_rows(state: LakeState) -> int:
@@ -113,34 +136,34 @@ def _may_have_rows(relation: Relation, state: LakeState) -> bool:
     return any(relation.name in part.tables for part in state.parts)
 
 
-def rows_of(relation: Relation, out: Path, state: LakeState) -> str:
-    """Word the SELECT that gives the rows of a relation."""
+def rows_of(relation: Relation, out: Path, state: LakeState, place: str) -> str:
+    """Word the SELECT that gives the rows of a relation from the lake, which is at `place`."""
     if relation.name == FILES.name:
         return f"SELECT {_names(relation)} FROM _files"
     if relation.name == RUNS.name:
-        return _run_rows(relation, out)
+        return _run_rows(relation, place, is_empty=not runs.has_any(out))
     if relation.name == "traces":
         from_paths = ("path", "label")
         names = ", ".join(
             f"{'paths' if c.name in from_paths else 'stored'}.{c.name}" for c in relation.columns
         )
-        stored = stored_rows(relation, out, state, without=from_paths)
+        stored = stored_rows(relation, place, state, without=from_paths)
         return (
             f"SELECT {names} FROM ({stored}) AS stored"
             " LEFT JOIN _trace_paths AS paths ON paths.trace_id = stored.trace_id"
         )
-    rows = stored_rows(relation, out, state)
+    rows = stored_rows(relation, place, state)
     if relation.name in ADDED_ROWS:
         added = next(v for v in load_views("warehouse") if v.name == ADDED_ROWS[relation.name])
         return f"{rows} UNION ALL SELECT {_names(relation)} FROM ({added.query})"
     return rows
 
 
-def _run_rows(relation: Relation, out: Path) -> str:
+def _run_rows(relation: Relation, place: str, *, is_empty: bool) -> str:
     """Word the SELECT over the records of the runs, which sees those of later runs too."""
-    if not runs.has_any(out):
+    if is_empty:
         return no_rows(relation)
-    pattern = quoted_text(f"{_literal_path(runs.folder(out))}/{runs.PATTERN}")
+    pattern = quoted_text(f"{_literal_path(place)}/{runs.PATH}/{runs.PATTERN}")
     types = ", ".join(f"{c.name}: {quoted_text(c.type)}" for c in relation.columns)
     return (
         f"SELECT {_names(relation)} FROM read_json([{pattern}], columns = {{{types}}},"
@@ -149,7 +172,7 @@ def _run_rows(relation: Relation, out: Path) -> str:
 
 
 def stored_rows(
-    relation: Relation, out: Path, state: LakeState, *, without: tuple[str, ...] = ()
+    relation: Relation, place: str, state: LakeState, *, without: tuple[str, ...] = ()
 ) -> str:
     """Word the SELECT over the Parquet files of a relation, dead rows left out.
 
@@ -158,8 +181,9 @@ def stored_rows(
     """
     columns = [c for c in relation.columns if c.name not in without]
     parts = [part for part in state.parts if relation.name in part.tables]
-    whole = [out / p.tables[relation.name].path for p in parts if not state.dead.get(p.id)]
-    holed = [out / p.tables[relation.name].path for p in parts if state.dead.get(p.id)]
+    names_of = {p.id: f"{place}/{p.tables[relation.name].path}" for p in parts}
+    whole = [names_of[p.id] for p in parts if not state.dead.get(p.id)]
+    holed = [names_of[p.id] for p in parts if state.dead.get(p.id)]
     selects = []
     if whole:
         names = ", ".join(f'"{c.name}"' for c in columns)
@@ -176,14 +200,14 @@ def stored_rows(
     return " UNION ALL ".join(selects)
 
 
-def _parquet(paths: list[Path], *options: str) -> str:
+def _parquet(paths: list[str], *options: str) -> str:
     files = ", ".join(quoted_text(_literal_path(path)) for path in paths)
     return f"read_parquet({', '.join((f'[{files}]', *options, 'hive_partitioning = false'))})"
 
 
-def _literal_path(path: Path) -> str:
+def _literal_path(path: str) -> str:
     """Spell a path so that DuckDB takes no character of it as a pattern."""
-    return "".join(f"[{c}]" if c in "*?[" else c for c in str(path))
+    return "".join(f"[{c}]" if c in "*?[" else c for c in path)
 
 
 def _names(relation: Relation) -> str:
@@ -219,12 +243,12 @@ def _trace_paths(state: LakeState) -> pa.Table:
     )
 
 
-def dead_rows(out: Path, state: LakeState) -> pa.Table:
+def dead_rows(place: str, state: LakeState) -> pa.Table:
     """Return file and trace_id of the rows that don't count, as `stored_rows` leaves them out."""
     return _texts(
         ("file", "trace_id"),
         (
-            (str(out / file.path), trace_id)
+            (f"{place}/{file.path}", trace_id)
             for part in state.parts
             for trace_id in sorted(state.dead.get(part.id, ()))
             for file in part.tables.values()

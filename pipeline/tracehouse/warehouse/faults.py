@@ -10,11 +10,13 @@ from pathlib import Path
 import duckdb
 
 from tracehouse.errors import TracehouseError
+from tracehouse.storage.address import is_url, place_of
 from tracehouse.storage.manifest import LakeState, load_state
 from tracehouse.storage.verify import Columns, Fault, damaged, file_fault
 from tracehouse.warehouse.build import WAREHOUSE
 from tracehouse.warehouse.catalogue import RUNS, Relation, relations
 from tracehouse.warehouse.connection import open_file
+from tracehouse.warehouse.moved import shadow
 from tracehouse.warehouse.origin import is_at, noted_origin, origin_of
 
 _WORD = re.compile(r"\w+")
@@ -72,6 +74,8 @@ def warehouse_faults(out: Path, state: LakeState, *, is_whole: bool) -> Iterator
         return
     try:
         with open_file(path, read_only=True) as connection:
+            if is_url(place_of(out)):  # its views name the bucket
+                shadow(connection, out, state, None)
             outdated = _outdated(connection, out)
             if outdated is not None:
                 yield outdated

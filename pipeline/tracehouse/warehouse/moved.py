@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,19 +33,28 @@ def follow(connection: duckdb.DuckDBPyConnection, out: Path) -> None:
         state = load_state(out)
     except TracehouseError:  # a damaged manifest: what is copied can still be read
         return
-    _shadow(connection, Path(os.path.abspath(out)), state)  # noqa: PTH100 - keeps links
+    place = os.path.abspath(out)  # noqa: PTH100 - keeps links
+    shadow(connection, Path(place), state, None)
 
 
-def _shadow(connection: duckdb.DuckDBPyConnection, out: Path, state: LakeState) -> None:
+def shadow(
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path,
+    state: LakeState,
+    names: Collection[str] | None,
+) -> None:
+    """Let views over the lake, and those over these, read it in `folder`; None for all of them."""
     if any(state.dead.values()):
-        connection.register("_dead", dead_rows(out, state))
-        connection.execute("CREATE TEMP TABLE _dead_rows AS SELECT file, trace_id FROM _dead")
+        connection.register("_dead", dead_rows(str(folder), state))
+        connection.execute("CREATE OR REPLACE TEMP TABLE _dead_rows AS SELECT * FROM _dead")
         connection.unregister("_dead")
-    over_lake = [r for r in relations() if r.order_by is None and r.query is None]
-    texts = {relation.name: rows_of(relation, out, state) for relation in over_lake}
+    over_lake = (r for r in relations() if r.order_by is None and r.query is None)
+    texts = {r.name: rows_of(r, folder, state, str(folder)) for r in over_lake}
     texts |= {view.name: view.query for view in live_views()}  # they read those
     for name, text in texts.items():
+        if names is not None and name not in names:
+            continue
         try:
-            connection.execute(f"CREATE TEMP VIEW {name} AS {text}")
+            connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {text}")
         except duckdb.Error:  # a file is gone or damaged: the query that needs it will tell
             continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,15 +10,17 @@ import xxhash
 
 from tracehouse import __version__
 from tracehouse.storage import layout
+from tracehouse.storage.address import place_of
 from tracehouse.warehouse.connection import open_file
 
 _TABLE = "_lake"
 ORIGIN_TABLE = f"CREATE TABLE {_TABLE} (place VARCHAR, manifests VARCHAR, version VARCHAR)"
+_MANIFESTS = "_lake_manifests"
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`place`: OUT when the warehouse was built, absolute. `manifests`: hash of their names.
+    """`place`: OUT when it was built, absolute or a URL. `manifests`: hash of their names.
 
     Manifests never change, so that their names tell what the lake held. `version`: of Tracehouse.
     """
@@ -32,8 +33,7 @@ class Origin:
 def origin_of(out: Path) -> Origin:
     """Return what a warehouse would note that is built from `out` as it stands."""
     names = "\n".join(path.name for path in layout.manifest_paths(out))
-    place = os.path.abspath(out)  # noqa: PTH100 - resolve() would follow links
-    return Origin(place, xxhash.xxh3_64_hexdigest(names.encode()), __version__)
+    return Origin(place_of(out), xxhash.xxh3_64_hexdigest(names.encode()), __version__)
 
 
 def note_origin(connection: duckdb.DuckDBPyConnection, out: Path) -> None:
@@ -42,6 +42,8 @@ def note_origin(connection: duckdb.DuckDBPyConnection, out: Path) -> None:
     connection.execute(
         f"INSERT INTO {_TABLE} VALUES (?, ?, ?)", [origin.place, origin.manifests, origin.version]
     )
+    names = [path.name for path in layout.manifest_paths(out)]
+    connection.execute(f"CREATE TABLE {_MANIFESTS} AS SELECT unnest(?::VARCHAR[]) AS name", [names])
 
 
 def noted_origin(connection: duckdb.DuckDBPyConnection) -> Origin | None:
@@ -51,6 +53,16 @@ def noted_origin(connection: duckdb.DuckDBPyConnection) -> Origin | None:
     except duckdb.CatalogException:
         return None
     return Origin(*rows[0]) if rows else None
+
+
+def noted_manifests(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
+    """Return the names of the manifests that a warehouse was built from.
+
+    Those of a bucket may be more: a run puts new ones there before its warehouse, and removes old
+    ones behind it. Raises duckdb.Error.
+    """
+    rows = connection.execute(f"SELECT name FROM {_MANIFESTS}").fetchall()
+    return frozenset(name for (name,) in rows)
 
 
 def is_current(out: Path, warehouse: Path) -> bool:
@@ -67,7 +79,9 @@ def is_current(out: Path, warehouse: Path) -> bool:
 
 
 def is_at(origin: Origin, out: Path) -> bool:
-    """Whether OUT is still the folder in which the warehouse was built, by this or another path."""
+    """Whether OUT is still where the warehouse was built, by this or another path."""
+    if origin.place == place_of(out):
+        return True
     try:
         return Path(origin.place).samefile(out)
     except OSError:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
 
 import duckdb
 import pyarrow as pa
 
 from tracehouse.errors import TracehouseError, UsageError
+from tracehouse.storage.address import shown, url_of
 from tracehouse.warehouse.build import WAREHOUSE
 from tracehouse.warehouse.catalogue import relations
 from tracehouse.warehouse.connection import open_file
 from tracehouse.warehouse.faults import lake_error
 from tracehouse.warehouse.moved import follow
 from tracehouse.warehouse.rows import Rows
+
+if TYPE_CHECKING:
+    from tracehouse.warehouse.remote import RemoteLake
+
+T = TypeVar("T")
 
 _COMMENT = re.compile(r"(?P<meaning>.*?)(?: \[(?P<unit>[^\[\]]+)\])?", re.DOTALL)
 
@@ -61,13 +68,22 @@ class Warehouse:
     """A warehouse, open for reading. Close it, or use it as a context manager."""
 
     def __init__(self, out: str | os.PathLike[str]) -> None:
-        """Open the warehouse in the folder `out`, also where that has been moved.
+        """Open the warehouse in `out`, a folder, also where that has been moved, or s3://….
+
+        Of one in a bucket the file is fetched now, and of the lake what a query needs.
 
         Raises:
             UsageError: there is none.
             TracehouseError: BAD_WAREHOUSE if the file cannot be opened.
+            OSError: the store or the disk failed.
         """
         self._out = Path(out)
+        self._remote: RemoteLake | None = None
+        if (url := url_of(out)) is not None:
+            from tracehouse.warehouse.remote import RemoteLake
+
+            self._remote = RemoteLake(url)
+            self._out = self._remote.folder
         path = self._out / WAREHOUSE
         if not path.is_file():
             raise UsageError(
@@ -76,12 +92,15 @@ class Warehouse:
         try:
             self._inode = path.stat().st_ino
             self._connection = open_file(path, read_only=True)
-            follow(self._connection, self._out)
+            if self._remote is None:
+                follow(self._connection, self._out)
         except duckdb.Error as error:
+            if self._remote is not None:
+                self._remote.close()
             raise TracehouseError(
-                f"{path} cannot be opened: {error}",
+                f"{shown(Path(out) / WAREHOUSE)} cannot be opened: {error}",
                 code="BAD_WAREHOUSE",
-                hint=f"Try: tracehouse check {out} --repair",
+                hint=f"Try: tracehouse check {shown(out)} --repair",
             ) from error
 
     def __enter__(self) -> Warehouse:
@@ -98,6 +117,8 @@ class Warehouse:
     def close(self) -> None:
         """Close the file; closing twice does no harm."""
         self._connection.close()
+        if self._remote is not None:
+            self._remote.close()
 
     def sql(
         self, query: str, parameters: Sequence[object] | Mapping[str, object] | None = None
@@ -120,9 +141,31 @@ class Warehouse:
         self, query: str, parameters: Sequence[object] | Mapping[str, object] | None = None
     ) -> pa.Table:
         """Return the rows of a query as an Arrow table; else as `sql`."""
+        return self._answered(query, lambda: self._table(query, parameters))
+
+    def _table(
+        self, query: str, parameters: Sequence[object] | Mapping[str, object] | None
+    ) -> pa.Table:
+        rows = self._connection.sql(query, params=parameters)
+        return pa.table({}) if rows is None else rows.to_arrow_table()
+
+    def _answered(self, query: str, answer: Callable[[], T]) -> T:
+        """Return the answer to a query, what it reads being there."""
         try:
-            rows = self._connection.sql(query, params=parameters)
-            return pa.table({}) if rows is None else rows.to_arrow_table()
+            if self._remote is not None:
+                self._remote.prepare(self._connection, query)
+            return answer()
+        except duckdb.Error as error:
+            if self._remote is None or "s3://" not in str(error):
+                raise self._told(query, error) from error
+        except TracehouseError as error:
+            if self._remote is not None:
+                self._remote.tell(error)
+            raise
+        # It reads tables that it does not name, such as query_table('ev' || 'ents').
+        try:
+            self._remote.prepare(self._connection, None)
+            return answer()
         except duckdb.Error as error:
             raise self._told(query, error) from error
 
@@ -134,10 +177,10 @@ class Warehouse:
         One query at a time: another one ends it. Raises as `sql`, also while it is read; OSError
         for what else goes wrong then.
         """
-        try:
-            reader = self._connection.sql(query, params=parameters).to_arrow_reader(_BATCH_ROWS)
-        except duckdb.Error as error:
-            raise self._told(query, error) from error
+        reader = self._answered(
+            query,
+            lambda: self._connection.sql(query, params=parameters).to_arrow_reader(_BATCH_ROWS),
+        )
         return pa.RecordBatchReader.from_batches(reader.schema, self._read(query, reader))
 
     def _read(self, query: str, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
@@ -155,9 +198,13 @@ class Warehouse:
                 hint="ask for fewer rows or traces, or where there is more memory",
             )
         if (found := lake_error(self._out, query, error)) is not None:
+            if self._remote is not None:
+                self._remote.tell(found)
             return found
         if not isinstance(error, duckdb.IOException):
             return error
+        if self._remote is not None:
+            return UsageError(self._remote.told(str(error).strip()))
         if self._is_replaced():
             return UsageError(
                 f"{self._out / WAREHOUSE} has been rebuilt since it was opened, and its old"
@@ -202,3 +249,16 @@ def _column(name: str, type_: str, comment: str) -> ColumnDoc:
     words = _COMMENT.fullmatch(comment)
     assert words is not None  # every text fits: both groups may be empty
     return ColumnDoc(name, type_, words["unit"] or "-", words["meaning"], comment)
+
+
+def holds_warehouse(out: str | os.PathLike[str]) -> bool:
+    """Whether there is a warehouse in a folder or a bucket. UsageError if a bucket refuses."""
+    try:
+        url = url_of(out)
+    except UsageError:  # of traces it may be the URL
+        return False
+    if url is None:
+        return (Path(out) / WAREHOUSE).is_file()
+    from tracehouse.warehouse.remote import has_warehouse
+
+    return has_warehouse(url)
