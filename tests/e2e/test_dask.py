@@ -113,11 +113,11 @@ def test_a_cluster_that_is_not_there(tmp_path, monkeypatch):
 
 
 def test_a_worker_that_came_later_and_is_another(tmp_path):
-    lock = tmp_path / ".lock"
-    lock.write_text("note")
-    out = executors._one_at_a_time(lambda task: "done", None, str(lock), (__version__, "note"))
+    (tmp_path / ".lock").write_text("note")
+    place = str(tmp_path)
+    out = executors._one_at_a_time(lambda task: "done", None, place, (__version__, "note"))
     assert out == "done"
     task = PartTask(tmp_path, "part-000001", (), None, "scan", frozenset())
     for ours in ((__version__, "of another folder"), ("0.0.0", "note")):
         with pytest.raises(UsageError, match=f"does not see {tmp_path}"):
-            executors._one_at_a_time(lambda task: "done", task, str(lock), ours)
+            executors._one_at_a_time(lambda task: "done", task, place, ours)
