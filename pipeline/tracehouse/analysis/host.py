@@ -59,11 +59,13 @@ def call_order(frame: Frame, group: Ints, rows: Ints) -> Ints:
 
 def nest_rows(frame: Frame, rows: Ints) -> Nesting:
     """Nest rows of the frame on their threads (or streams)."""
+    frame.spill.settle()
     thread, start, end = frame.thread[rows], frame.start.values[rows], frame.end[rows]
     order = call_order(frame, thread, rows)
     leaf = ~frame.is_timed[rows]
-    columns = nest(thread[order], start[order], end[order], leaf[order], TOLERANCE_NS)
-    return Nesting(order, *columns)
+    thread, start, end, leaf = thread[order], start[order], end[order], leaf[order]
+    columns = nest(thread, start, end, leaf, TOLERANCE_NS)
+    return Nesting(frame.spill.array(order), *map(frame.spill.array, columns))
 
 
 def around(frame: Frame, group: Ints, spans: Ints, moments: Ints) -> Ints:
@@ -72,6 +74,7 @@ def around(frame: Frame, group: Ints, spans: Ints, moments: Ints) -> Ints:
     `group` (n,) numbers the thread, or the process, of every row of the frame. Returns rows of the
     frame, -1 where none is around.
     """
+    frame.spill.settle()
     start, end = frame.start.values, frame.end
     spans = spans[call_order(frame, group[spans], spans)]
     order = np.lexsort((start[moments], group[moments]))

@@ -6,7 +6,6 @@ stands in docs/nightly.md, "Memory".
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import sys
@@ -113,13 +112,6 @@ def forget_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     except OSError:
         return
-
-
-def give_back() -> None:
-    """Return to the system what the C library holds of memory that was freed; glibc only."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 def peak() -> int:
