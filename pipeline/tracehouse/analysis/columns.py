@@ -113,7 +113,11 @@ def read_words(table: pa.Table, name: str) -> Words:
 
 def read_integers(table: pa.Table, name: str) -> Integers:
     """Read an int64 column."""
-    column = table.column(name)
+    return integers_of(table.column(name))
+
+
+def integers_of(column: pa.ChunkedArray) -> Integers:
+    """Read an int64 column that is given as such."""
     if column.null_count == len(column):
         return Integers(np.zeros(len(column), np.int64), np.zeros(len(column), np.bool_))
     if column.null_count == 0:

@@ -15,6 +15,7 @@ from tracehouse.analysis.columns import (
     Ints,
     Mask,
     Words,
+    integers_of,
     numbered,
     pick,
     read_integers,
@@ -67,7 +68,7 @@ class Frame:
 
     def integers(self, name: str, rows: Ints) -> Integers:
         """Return an integer column of some rows."""
-        return read_integers(self.table, name).take(rows)
+        return integers_of(self.table.column(name).take(pa.array(rows)))
 
     def rank_labels(self, rows: Ints) -> Words:
         """Return the prefixes of the process ids of some rows, NULL for none."""

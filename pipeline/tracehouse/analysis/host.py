@@ -50,9 +50,11 @@ def call_order(frame: Frame, group: Ints, rows: Ints) -> Ints:
     """
     start, end = frame.start.values[rows], frame.end[rows]
     order = np.lexsort((-end, start, group))
-    columns = (group, start, end)
-    equal = [column[order[1:]] == column[order[:-1]] for column in columns]
-    if not np.logical_and.reduce(equal).any():
+    equal = np.ones(max(len(rows) - 1, 0), dtype=np.bool_)
+    for column in (group, start, end):
+        in_order = column[order]
+        equal &= in_order[1:] == in_order[:-1]
+    if not equal.any():
         return order
     return np.lexsort((frame.integers("external_id", rows).values, -end, start, group))
 

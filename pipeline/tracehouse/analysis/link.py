@@ -151,6 +151,7 @@ def _note_host(linked: Linked, texts: list[Words], noted: _Notes) -> None:
 
 def _note_gpu(linked: Linked, noted: _Notes) -> None:
     frame, rows, launches = linked.frame, linked.activities, linked.launches
+    frame.spill.settle()
     if not len(rows):
         noted.add_without_gpu()
     _note_names(frame, rows, noted)

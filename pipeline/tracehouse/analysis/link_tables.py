@@ -161,6 +161,7 @@ def annotations_table(linked: Linked, trace_id: str) -> pa.Table:
 def kernels_table(linked: Linked, trace_id: str) -> pa.Table:
     """Make the table `kernels`."""
     frame, rows, owners = linked.frame, linked.activities, linked.owners
+    frame.spill.settle()
     calls = pick(linked.launches.rows, linked.launches.launch)
     category = Words(frame.category[rows].astype(np.int32), list(CATEGORIES))
     kinds = _kinds(category, frame.name.take(rows))
