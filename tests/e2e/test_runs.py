@@ -208,8 +208,9 @@ def test_a_trace_that_the_memory_limit_is_too_small_for_is_rejected(tmp_path, mo
         large.op("aten::relu", 200 + at, 1)
     large.write(folder / "large.json")
     with monkeypatch.context() as patch:
-        # As if each of its 200 rows needed 10 MB, so that it needs 2.4 GB and the others 0.5.
+        # As if each row needed 10 MB and there were room for 100 in memory: its 200 need 2.4 GB.
         patch.setattr(memory, "PER_ROW", 10**7)
+        patch.setattr(memory, "rows_held", lambda share: 100)
         report = analyse(folder, out=out, memory_limit=10**9)
     [rejected] = [result for result in report.results if result.status == "rejected"]
     assert rejected.path == str(folder / "large.json")

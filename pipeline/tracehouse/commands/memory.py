@@ -21,10 +21,8 @@ PER_TEXT_BYTE = 0.6
 _PER_LATER_BYTE = 0.25
 _HELD_TEXT = 256 << 20
 # What a trace needs for each row of its frame (op call, call or kernel), in memory and in files.
-# One whose text is long needs _LEAST_LARGE, however few they are.
 _PER_ROW_HELD = 450
 PER_ROW = 125
-_LEAST_LARGE = 500 << 20
 _LEAST_ROWS = 1 << 14
 # Of the machine's memory, where --memory-limit does not say.
 _SHARE = 0.8
@@ -101,8 +99,8 @@ def need(text_bytes: int) -> int:
 
 
 def need_of_rows(rows: int) -> int:
-    """Return the largest resident set of a process that links a trace with so many rows."""
-    return max(BASE + PER_ROW * rows, _LEAST_LARGE)
+    """Return the largest resident set of a process that links so many rows, columns in files."""
+    return BASE + PER_ROW * rows
 
 
 def rows_held(share: int) -> int:

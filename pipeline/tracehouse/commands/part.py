@@ -289,7 +289,7 @@ class _Work:
     def _check_memory(self, rows: int) -> None:
         """Raise RejectedFile MEMORY_LIMIT if linking so many rows needs more than the run may."""
         limit, needed = self.task.memory_bytes, memory.need_of_rows(rows)
-        if limit is not None and needed > limit:
+        if limit is not None and needed > limit and rows > self.task.spill_rows:
             raise beyond_memory(rows, needed, limit)
 
     def _failed(self, path: str, error: Exception) -> _Outcome:

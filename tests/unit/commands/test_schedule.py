@@ -206,7 +206,6 @@ def test_what_a_part_needs_grows_slowly_once_its_columns_are_in_files():
     assert memory.need(100 * MB) == 460 * MB
     assert memory.need(256 * MB) == int(553.6 * MB)
     assert memory.need(1_256 * MB) - memory.need(256 * MB) == 250 * MB
-    assert memory.need_of_rows(0) == memory.need_of_rows(800_000) == 500 * MB
     assert memory.need_of_rows(8_000_000) == 400 * MB + 125 * 8_000_000
 
 
