@@ -79,6 +79,12 @@ CODES: dict[str, Code] = {
             "nothing kept; report it",
         ),
         Code(
+            "MEMORY_LIMIT",
+            _ERROR,
+            "the analysis of this trace needs more memory than --memory-limit",
+            "nothing kept; the next run tries again",
+        ),
+        Code(
             "WORKER_DIED",
             _ERROR,
             "the process that analysed this trace died or got no memory, twice",

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tracehouse.commands import memory
 from tracehouse.commands.part import PartOutcome, PartTask, run_part
+from tracehouse.spill import give_back
 
 
 def run_unless_poisoned(task: PartTask) -> PartOutcome:
@@ -53,7 +53,7 @@ def run_and_note_memory(task: PartTask) -> PartOutcome:
     outcome = run_part(task)
     gc.collect()
     pa.default_memory_pool().release_unused()  # what is free is no growth
-    memory.give_back()
+    give_back()
     held = int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0]) << 10
     with (task.out.parent / "memory").open("a") as notes:
         notes.write(f"{os.getpid()} {held}\n")

@@ -199,6 +199,32 @@ def test_a_trace_beyond_the_memory_limit_runs_alone_and_is_named(tmp_path, monke
     assert "large.json" in said
 
 
+def test_a_trace_that_the_memory_limit_is_too_small_for_is_rejected(tmp_path, monkeypatch):
+    folder, out = tmp_path / "in", tmp_path / "out"
+    for number in range(2):
+        drawn(number).write(folder / f"{number}.json")
+    large = drawn(2)
+    for at in range(196):
+        large.op("aten::relu", 200 + at, 1)
+    large.write(folder / "large.json")
+    with monkeypatch.context() as patch:
+        # As if each row needed 10 MB and there were room for 100 in memory: its 200 need 2.4 GB.
+        patch.setattr(memory, "PER_ROW", 10**7)
+        patch.setattr(memory, "rows_held", lambda share: 100)
+        report = analyse(folder, out=out, memory_limit=10**9)
+    [rejected] = [result for result in report.results if result.status == "rejected"]
+    assert rejected.path == str(folder / "large.json")
+    assert rejected.reason == (
+        "beyond the memory limit: 200 op calls, calls and kernels need about 2.4 GB,"
+        " and --memory-limit is 1.0 GB"
+    )
+    assert query(out, "SELECT code FROM issues WHERE severity = 'error'") == [("MEMORY_LIMIT",)]
+    again = analyse(folder, out=out)  # by default the machine's
+    assert (again.rejected, again.unchanged) == (0, 2)
+    analyse(folder, out=tmp_path / "once")
+    assert contents(out) == contents(tmp_path / "once")
+
+
 def test_sql_views_keep_to_their_memory():
     from tracehouse.warehouse.connection import limit_memory, open_session
 
@@ -227,7 +253,7 @@ def test_views_that_need_more_memory_than_planned_get_it(tmp_path, repo_root, mo
     monkeypatch.setattr(memory, "for_queries", lambda share, text_bytes: 1 << 20)
     sample = repo_root / "data" / "samples" / "serving.json.gz"
     analyse(sample, out=tmp_path / "little")
-    assert given == [1 << 20, None]  # a mebibyte was not enough
+    assert given == [1 << 20, memory.default_limit() - memory.BASE]  # a MiB was too little
     monkeypatch.undo()
     analyse(sample, out=tmp_path / "plenty")
     assert contents(tmp_path / "little") == contents(tmp_path / "plenty")

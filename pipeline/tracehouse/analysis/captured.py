@@ -33,6 +33,7 @@ from tracehouse.analysis.launches import ops_of_calls
 from tracehouse.analysis.spans import pair_spans
 from tracehouse.compute.aligning import ANY, COPY, FILL
 from tracehouse.findings import Findings
+from tracehouse.spill import Spill
 from tracehouse.vocab import GRAPH_LAUNCH, Category
 
 FULL, PIECEWISE = "FULL", "PIECEWISE"
@@ -134,7 +135,7 @@ def captured(
 
     Source: inference §8.
     """
-    paired, _ = pair_spans(frame, "", findings=Findings())
+    paired, _ = pair_spans(frame, "", findings=Findings(), spill=Spill())
     rows = read_frame(paired)
     reading = _Reading(rows, linked, dispatched, vocabulary)
     begin, end = reading.spans()

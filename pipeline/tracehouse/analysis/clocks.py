@@ -47,6 +47,7 @@ def without_overflow(frame: Frame, activities: Ints, exempt: Mask) -> tuple[Fram
     `exempt` (m,) are the activities of graphs, whose branches may run side by side. Returns those
     rows too, ascending.
     """
+    frame.spill.settle()
     rows, group, places = by_stream(frame, activities)
     start, end = frame.start.values[rows], frame.end[rows]
     clipped = clip_overflow(group, start, end, exempt[places], _OVERFLOW_NS)

@@ -65,6 +65,7 @@ def collectives(frame: Frame, ops: Ints, launches: Launches, activities: Ints) -
     Its own metadata says so; else that of the innermost op with such metadata (record_param_comms)
     around its launch, or with the External id of the launch or the activity; else its name.
     """
+    frame.spill.settle()
     stated = read_words(frame.table, "collective_name").each(collective_of_text)
     found = stated.codes[activities].astype(np.int64)
     named = ops[stated.codes[ops] >= 0]

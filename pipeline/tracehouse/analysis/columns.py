@@ -7,7 +7,7 @@ known ones. Inside the linker -1 stands for "no row"; it becomes NULL again on t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,11 +15,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tracehouse.schema.nullable import coded, nullable
+from tracehouse.schema.tables import Table
+from tracehouse.spill import Spill
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 Reals = NDArray[np.float64]
+Columns = Iterator[tuple[str, pa.Array]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,10 @@ class Words:
     def take(self, rows: Ints) -> Words:
         """Return the words of some rows."""
         return Words(self.codes[rows], self.values)
+
+    def kept(self, spill: Spill) -> Words:
+        """Return the words with their codes put away."""
+        return Words(spill.array(self.codes), self.values)
 
     def used(self) -> tuple[Ints, Codes]:
         """Return the codes that occur, ascending, and each row's place among them, -1 for NULL."""
@@ -67,6 +74,10 @@ class Integers:
         """Return the integers of some rows."""
         return Integers(self.values[rows], self.known[rows])
 
+    def kept(self, spill: Spill) -> Integers:
+        """Return the integers put away."""
+        return Integers(spill.array(self.values), spill.array(self.known))
+
     def where(self, condition: Mask) -> Integers:
         """Return the integers with NULL where the condition fails."""
         return Integers(self.values, self.known & condition)
@@ -74,6 +85,15 @@ class Integers:
     def arrow(self) -> pa.Array:
         """Return the Arrow column."""
         return nullable(pa.int64(), self.values, self.known)
+
+
+def table_of(table: Table, columns: Columns, spill: Spill) -> pa.Table:
+    """Put named columns, each away once it is made, into the order of the table's definition."""
+    made = {}
+    for name, column in columns:
+        made[name] = spill.column(column)
+        del column  # before the next is made
+    return pa.table([made[name] for name in table.names], schema=table.schema)
 
 
 def read_words(table: pa.Table, name: str) -> Words:
@@ -93,7 +113,11 @@ def read_words(table: pa.Table, name: str) -> Words:
 
 def read_integers(table: pa.Table, name: str) -> Integers:
     """Read an int64 column."""
-    column = table.column(name)
+    return integers_of(table.column(name))
+
+
+def integers_of(column: pa.ChunkedArray) -> Integers:
+    """Read an int64 column that is given as such."""
     if column.null_count == len(column):
         return Integers(np.zeros(len(column), np.int64), np.zeros(len(column), np.bool_))
     if column.null_count == 0:

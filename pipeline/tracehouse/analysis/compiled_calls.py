@@ -34,10 +34,12 @@ def compiled_calls(linked: Linked, trace_id: str, rules: OpCategories) -> pa.Tab
             chosen = chosen | (read_words(frame.table, told).codes[linked.ops] >= 0)
     if not chosen.any():
         return tables.COMPILED_CALLS.schema.empty_table()
-    texts = {name: read_words(frame.table, name) for name in tables.LAUNCHER_TEXTS}
     rows = linked.ops[chosen]
-    columns = {name: words.take(rows).each(plain).arrow() for name, words in texts.items()}
-    columns["gpu_grid"] = _grids(linked, rows, texts["grid"]).arrow()
+    columns = {
+        name: read_words(frame.table, name).take(rows).each(plain).arrow()
+        for name in tables.LAUNCHER_TEXTS
+    }
+    columns["gpu_grid"] = _grids(linked, rows, read_words(frame.table, "grid")).arrow()
     columns["trace_id"] = constant(trace_id, len(rows)).arrow()
     columns["event_id"] = pa.array(frame.event_id[rows])
     table = tables.COMPILED_CALLS

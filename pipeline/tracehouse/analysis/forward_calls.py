@@ -54,6 +54,19 @@ def forward_candidates(ops: pa.Table, backward: Ints, bearer: Ints) -> Iterator[
     and ended before the backward call began. Those of another thread come first, then the latest to
     begin: the innermost of nested calls (perf_models B2).
     """
+    ranked = _ranked(ops, backward, bearer)
+    for place in range(_MOST):
+        having = [i for i, found in enumerate(ranked) if len(found) > place]
+        if not having:
+            return
+        yield Candidates(
+            np.array(having, dtype=np.int64),
+            np.array([ranked[i][place] for i in having], dtype=np.int64),
+        )
+
+
+def _ranked(ops: pa.Table, backward: Ints, bearer: Ints) -> list[list[int]]:
+    """Return the candidates of each backward call, best first."""
     group, start, end, thread = _columns(ops)
     wanted = np.unique(group[bearer])
     rows = np.flatnonzero(np.isin(group, wanted[wanted >= 0]))
@@ -64,14 +77,7 @@ def forward_candidates(ops: pa.Table, backward: Ints, bearer: Ints) -> Iterator[
     for row, number in zip(backward.tolist(), group[bearer].tolist(), strict=True):
         ended = [r for r in of_group.get(number, ()) if end[r] <= start[row]]
         ranked.append(sorted(ended, key=lambda r: thread[r] == thread[row])[:_MOST])
-    for place in range(_MOST):
-        having = [i for i, found in enumerate(ranked) if len(found) > place]
-        if not having:
-            return
-        yield Candidates(
-            np.array(having, dtype=np.int64),
-            np.array([ranked[i][place] for i in having], dtype=np.int64),
-        )
+    return ranked
 
 
 def _columns(ops: pa.Table) -> tuple[Ints, Ints, Ints, Ints]:

@@ -15,12 +15,14 @@ from tracehouse.analysis.columns import (
     Ints,
     Mask,
     Words,
+    integers_of,
     numbered,
     pick,
     read_integers,
     read_words,
 )
 from tracehouse.analysis.gpu_names import actual_category
+from tracehouse.spill import Spill
 from tracehouse.vocab import GPU_CATEGORIES, Category, canonical_category
 
 CATEGORIES = tuple(Category)
@@ -41,6 +43,7 @@ class Frame:
     """
 
     table: pa.Table
+    spill: Spill  # where its columns are, and what is made of them should go
     event_id: Ints
     category: NDArray[np.int8]  # place in CATEGORIES, -1 for none; a copy filed as kernel is a copy
     name: Words
@@ -65,7 +68,7 @@ class Frame:
 
     def integers(self, name: str, rows: Ints) -> Integers:
         """Return an integer column of some rows."""
-        return read_integers(self.table, name).take(rows)
+        return integers_of(self.table.column(name).take(pa.array(rows)))
 
     def rank_labels(self, rows: Ints) -> Words:
         """Return the prefixes of the process ids of some rows, NULL for none."""
@@ -76,38 +79,44 @@ class Frame:
         return Integers(pick(self.event_id, rows), rows >= 0)
 
 
-def read_frame(table: pa.Table) -> Frame:
+def read_frame(table: pa.Table, spill: Spill | None = None) -> Frame:
     """Read a table of FRAME_SCHEMA whose rows are all complete events (see `spans`)."""
-    name, pid, tid = (read_words(table, column) for column in ("name", "pid", "tid"))
-    start, dur = read_integers(table, "ts_ns"), read_integers(table, "dur_ns")
-    is_timed = start.known & dur.known
-    length = np.where(is_timed, dur.values, 0)
+    spill = Spill() if spill is None else spill
+    name, pid, tid = (read_words(table, column).kept(spill) for column in ("name", "pid", "tid"))
+    start, dur = (read_integers(table, column).kept(spill) for column in ("ts_ns", "dur_ns"))
     rank, ranks = _ranks(pid)
+    rank = spill.array(rank)
     process = np.where(start.known, pid.codes, len(pid.values)).astype(np.int64)
-    category = _categories(read_words(table, "cat"), name)
+    process = spill.array(process)
+    category = spill.array(_categories(read_words(table, "cat"), name))
     scope = _join_scope(category, pid, rank)
+    devices = Words(pid.codes, [_RANK.sub("", word) for word in pid.values])
     return Frame(
         table=table,
-        event_id=read_integers(table, "event_id").values,
+        spill=spill,
+        event_id=spill.array(read_integers(table, "event_id").values),
         category=category,
         name=name,
         pid=pid,
         tid=tid,
-        thread=process * (len(tid.values) + 1) + tid.codes,
+        thread=spill.array(process * (len(tid.values) + 1) + tid.codes),
         process=process,
         rank=rank,
         ranks=ranks,
         start=start,
         dur=dur,
-        end=start.values + np.clip(_LATEST - np.maximum(start.values, 0), 0, length),
-        is_timed=is_timed,
-        correlation=_join_key(read_integers(table, "correlation"), scope),
-        external_id=_join_key(read_integers(table, "external_id"), scope),
-        device=_else_number(
-            read_integers(table, "device"), Words(pid.codes, [_RANK.sub("", w) for w in pid.values])
-        ),
-        stream=_else_number(read_integers(table, "stream"), tid),
+        end=spill.array(_ends(start, dur)),
+        is_timed=spill.array(start.known & dur.known),
+        correlation=spill.array(_join_key(read_integers(table, "correlation"), scope)),
+        external_id=spill.array(_join_key(read_integers(table, "external_id"), scope)),
+        device=_else_number(read_integers(table, "device"), devices).kept(spill),
+        stream=_else_number(read_integers(table, "stream"), tid).kept(spill),
     )
+
+
+def _ends(start: Integers, dur: Integers) -> Ints:
+    length = np.where(start.known & dur.known, dur.values, 0)
+    return start.values + np.clip(_LATEST - np.maximum(start.values, 0), 0, length)
 
 
 def _per_word(words: Words, results: Sequence[int], absent: int) -> Ints:

@@ -50,20 +50,24 @@ def call_order(frame: Frame, group: Ints, rows: Ints) -> Ints:
     """
     start, end = frame.start.values[rows], frame.end[rows]
     order = np.lexsort((-end, start, group))
-    columns = (group, start, end)
-    equal = [column[order[1:]] == column[order[:-1]] for column in columns]
-    if not np.logical_and.reduce(equal).any():
+    equal = np.ones(max(len(rows) - 1, 0), dtype=np.bool_)
+    for column in (group, start, end):
+        in_order = column[order]
+        equal &= in_order[1:] == in_order[:-1]
+    if not equal.any():
         return order
     return np.lexsort((frame.integers("external_id", rows).values, -end, start, group))
 
 
 def nest_rows(frame: Frame, rows: Ints) -> Nesting:
     """Nest rows of the frame on their threads (or streams)."""
+    frame.spill.settle()
     thread, start, end = frame.thread[rows], frame.start.values[rows], frame.end[rows]
     order = call_order(frame, thread, rows)
     leaf = ~frame.is_timed[rows]
-    columns = nest(thread[order], start[order], end[order], leaf[order], TOLERANCE_NS)
-    return Nesting(order, *columns)
+    thread, start, end, leaf = thread[order], start[order], end[order], leaf[order]
+    columns = nest(thread, start, end, leaf, TOLERANCE_NS)
+    return Nesting(frame.spill.array(order), *map(frame.spill.array, columns))
 
 
 def around(frame: Frame, group: Ints, spans: Ints, moments: Ints) -> Ints:
@@ -72,6 +76,7 @@ def around(frame: Frame, group: Ints, spans: Ints, moments: Ints) -> Ints:
     `group` (n,) numbers the thread, or the process, of every row of the frame. Returns rows of the
     frame, -1 where none is around.
     """
+    frame.spill.settle()
     start, end = frame.start.values, frame.end
     spans = spans[call_order(frame, group[spans], spans)]
     order = np.lexsort((start[moments], group[moments]))

@@ -55,6 +55,7 @@ def find_launches(frame: Frame, ops: Ints, calls: Ints, activities: Ints) -> Lau
     launch if the call starts in it; where none is, the External id of the call decides, else that
     of its activities.
     """
+    frame.spill.settle()
     calls = calls[frame.correlation[calls] > 0]
     is_driver = frame.category[calls] == CATEGORIES.index(Category.DRIVER)  # below the runtime
     start, end = frame.start.values[calls], frame.end[calls]
@@ -115,6 +116,7 @@ def find_owners(frame: Frame, ops: Ints, launches: Launches, activities: Ints) -
     graph knows no ops: the op around its launch, which is that of the External id too, is not that
     of its kernels (field_cases F56).
     """
+    frame.spill.settle()
     launched = launches.launch >= 0
     by_id = ops_by_external_id(frame, ops, activities)
     by_id[launched | launches.ambiguous] = -1

@@ -32,6 +32,7 @@ from tracehouse.analysis.step_grammars import load as load_grammars
 from tracehouse.analysis.steps import find_steps
 from tracehouse.findings import Findings
 from tracehouse.schema import tables
+from tracehouse.spill import Spill
 from tracehouse.vocab import GPU_CATEGORIES, Category, canonical_category
 
 
@@ -42,23 +43,27 @@ def link(
     findings: Findings,
     rules: OpCategories | None = None,
     grammars: Grammars | None = None,
+    spill: Spill | None = None,
 ) -> dict[str, pa.Table]:
     """Link and nest the events of one trace.
 
     `frame` has FRAME_SCHEMA, in ascending event_id. `rules`: the categories of ops, `grammars`:
-    those of steps; None for what comes with Tracehouse. Returns the tables `ops`, `signatures`,
+    those of steps; None for what comes with Tracehouse. `spill`: where columns go, if not into
+    memory. Returns the tables `ops`, `signatures`,
     `launches`, `annotations`, `kernels`, `spans` and `compiled_calls` as schema/tables.py defines
     them, in event order (signatures: in order of first use). What is odd is added to `findings`.
     Nothing in the events raises; an absent or contradictory link is NULL.
 
     Source: perf_models B2 to B4, field_cases D to H.
     """
-    frame, spans = pair_spans(frame, trace_id, findings=findings)
-    read = read_frame(frame)
+    spill = Spill() if spill is None else spill
+    frame, spans = pair_spans(frame, trace_id, findings=findings, spill=spill)
+    read = read_frame(frame, spill)
     noted = _Notes(read, findings)
     linked = _linked(read, noted, grammars or load_grammars())
-    texts = [read_words(frame, name).take(linked.ops) for name in tables.SIGNATURE_TEXTS]
+    texts = [read_words(frame, n).take(linked.ops).kept(spill) for n in tables.SIGNATURE_TEXTS]
     signature_ids, signature_table = signatures(texts, trace_id)
+    signature_ids = signature_ids.kept(spill)
     _note_host(linked, texts, noted)
     noted.add("ARGS_EXTRA", linked.ops[with_extra_inputs(signature_ids, signature_table)])
     _note_gpu(linked, noted)
@@ -75,7 +80,8 @@ def link(
 
 
 def _linked(recorded: Frame, noted: _Notes, grammars: Grammars) -> Linked:
-    ops, activities = recorded.rows(Category.CPU_OP), recorded.rows(*GPU_CATEGORIES)
+    ops = recorded.spill.array(recorded.rows(Category.CPU_OP))
+    activities = recorded.spill.array(recorded.rows(*GPU_CATEGORIES))
     calls = recorded.rows(Category.RUNTIME, Category.DRIVER)
     frame, zero = without_clock(recorded, activities)
     noted.add("CLOCK_ZERO", zero)
@@ -145,6 +151,7 @@ def _note_host(linked: Linked, texts: list[Words], noted: _Notes) -> None:
 
 def _note_gpu(linked: Linked, noted: _Notes) -> None:
     frame, rows, launches = linked.frame, linked.activities, linked.launches
+    frame.spill.settle()
     if not len(rows):
         noted.add_without_gpu()
     _note_names(frame, rows, noted)

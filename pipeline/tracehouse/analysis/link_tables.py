@@ -11,6 +11,7 @@ from tracehouse.analysis import gpu_names, gpu_time
 from tracehouse.analysis.clocks import are_apart
 from tracehouse.analysis.collectives import collectives
 from tracehouse.analysis.columns import (
+    Columns,
     Integers,
     Ints,
     Mask,
@@ -20,6 +21,7 @@ from tracehouse.analysis.columns import (
     pick,
     places,
     spread,
+    table_of,
 )
 from tracehouse.analysis.frame import CATEGORIES, Frame
 from tracehouse.analysis.host import Nesting, nest_rows
@@ -57,54 +59,56 @@ def ops_table(
     frame, rows, nesting, activities = linked.frame, linked.ops, linked.nesting, linked.activities
     own = places(rows, linked.owners.op_rows)
     below = places(rows, linked.owners.above_rows)
-    self_ns = Integers(nesting.by_place(nesting.self_ns), frame.is_timed[rows])
-    return _table(
-        tables.OPS,
-        _event_columns(frame, rows, trace_id)
-        | _thread_columns(frame, rows)
-        | {
-            "parent_id": frame.events(pick(rows, nesting.parent_places())).arrow(),
-            "depth": nesting.by_place(nesting.depth),
-            "category": frame.name.take(rows).each(rules.category).arrow(),
-            "signature_id": signature_ids.arrow(),
-            "step_id": _numbers(linked.steps.of_calls(rows)),
-            "self_ns": self_ns.arrow(),
-            "external_id": frame.integers("external_id", rows).arrow(),
-            "sequence_number": frame.integers("sequence_number", rows).arrow(),
-            "kernel_count": gpu_time.subtree_counts(nesting, below),
-            "kernel_time_ns": gpu_time.subtree_unions(frame, activities, nesting, below),
-            "direct_kernel_count": gpu_time.counts(own, len(rows)),
-            "direct_kernel_time_ns": gpu_time.unions(frame, activities, own, len(rows)),
-            "origin": constant("trace", len(rows)).arrow(),
-        },
-    )
+
+    def columns() -> Columns:
+        yield from _event_columns(frame, rows, trace_id)
+        yield from _thread_columns(frame, rows)
+        yield "parent_id", frame.events(pick(rows, nesting.parent_places())).arrow()
+        yield "depth", pa.array(nesting.by_place(nesting.depth))
+        yield "category", frame.name.take(rows).each(rules.category).arrow()
+        yield "signature_id", signature_ids.arrow()
+        yield "step_id", _numbers(linked.steps.of_calls(rows))
+        yield "self_ns", _self_times(linked).arrow()
+        yield "external_id", frame.integers("external_id", rows).arrow()
+        yield "sequence_number", frame.integers("sequence_number", rows).arrow()
+        yield "kernel_count", pa.array(gpu_time.subtree_counts(nesting, below))
+        yield "kernel_time_ns", pa.array(gpu_time.subtree_unions(frame, activities, nesting, below))
+        yield "direct_kernel_count", pa.array(gpu_time.counts(own, len(rows)))
+        yield "direct_kernel_time_ns", pa.array(gpu_time.unions(frame, activities, own, len(rows)))
+        yield "origin", constant("trace", len(rows)).arrow()
+
+    return table_of(tables.OPS, columns(), frame.spill)
+
+
+def _self_times(linked: Linked) -> Integers:
+    nesting = linked.nesting
+    return Integers(nesting.by_place(nesting.self_ns), linked.frame.is_timed[linked.ops])
 
 
 def launches_table(linked: Linked, trace_id: str) -> pa.Table:
     """Make the table `launches`."""
     frame, found, rows = linked.frame, linked.launches, linked.launches.rows
     without_op = np.where(linked.owners.op_rows < 0, found.launch, -1)
-    return _table(
-        tables.LAUNCHES,
-        _event_columns(frame, rows, trace_id)
-        | _thread_columns(frame, rows)
-        | {
-            "correlation": frame.integers("correlation", rows).arrow(),
-            "op_id": frame.events(found.op_rows).arrow(),
-            "step_id": _numbers(linked.steps.of_calls(rows)),
-            "kernel_count": gpu_time.counts(found.launch, len(rows)),
-            "kernel_time_ns": gpu_time.unions(frame, linked.activities, found.launch, len(rows)),
-            "is_graph": found.is_graph,
-            "delay_ns": _delays(linked).arrow(),
-            "direct_kernel_count": gpu_time.counts(without_op, len(rows)),
-            "direct_kernel_time_ns": gpu_time.unions(
-                frame, linked.activities, without_op, len(rows)
-            ),
-            "capture": _nothing(len(rows)),
-            "capture_size": pa.nulls(len(rows), pa.int64()),
-            "why_no_capture": _nothing(len(rows)),
-        },
-    )
+
+    def columns() -> Columns:
+        yield from _event_columns(frame, rows, trace_id)
+        yield from _thread_columns(frame, rows)
+        yield "correlation", frame.integers("correlation", rows).arrow()
+        yield "op_id", frame.events(found.op_rows).arrow()
+        yield "step_id", _numbers(linked.steps.of_calls(rows))
+        yield "kernel_count", pa.array(gpu_time.counts(found.launch, len(rows)))
+        times = gpu_time.unions(frame, linked.activities, found.launch, len(rows))
+        yield "kernel_time_ns", pa.array(times)
+        yield "is_graph", pa.array(found.is_graph)
+        yield "delay_ns", _delays(linked).arrow()
+        yield "direct_kernel_count", pa.array(gpu_time.counts(without_op, len(rows)))
+        times = gpu_time.unions(frame, linked.activities, without_op, len(rows))
+        yield "direct_kernel_time_ns", pa.array(times)
+        yield "capture", _nothing(len(rows))
+        yield "capture_size", pa.nulls(len(rows), pa.int64())
+        yield "why_no_capture", _nothing(len(rows))
+
+    return table_of(tables.LAUNCHES, columns(), frame.spill)
 
 
 def _delays(linked: Linked) -> Integers:
@@ -129,66 +133,66 @@ def annotations_table(linked: Linked, trace_id: str) -> pa.Table:
     parents = np.full(len(rows), -1, dtype=np.int64)
     for side in (rows[~on_gpu], rows[on_gpu]):
         parents[places(rows, side)] = pick(side, nest_rows(frame, side).parent_places())
-    host = {name: _where(~on_gpu, words.take(rows)).arrow() for name, words in _thread(frame)}
     count, own = len(steps.kept), np.full(len(rows), -1, dtype=np.int64)
     own[places(rows, steps.kept)] = np.arange(count)
     kernel_count = gpu_time.counts(linked.activity_steps, count)
     kernel_time = gpu_time.unions(frame, linked.activities, linked.activity_steps, count)
-    return _table(
-        tables.ANNOTATIONS,
-        _event_columns(frame, rows, trace_id)
-        | host
-        | {
-            "side": Words(on_gpu.astype(np.int32), ["cpu", "gpu"]).arrow(),
-            "device": frame.device.take(rows).where(on_gpu).arrow(),
-            "stream": frame.stream.take(rows).where(on_gpu).arrow(),
-            "parent_id": frame.events(parents).arrow(),
-            "role": steps.role.arrow(),
-            "why": steps.why.arrow(),
-            "step_id": _numbers(steps.step),
-            "rule": steps.rule.arrow(),
-            "fields": steps.fields.arrow(),
-            "numbers": steps.numbers,
-            "kernel_count": _numbers(pick(kernel_count, own)),
-            "kernel_time_ns": _numbers(pick(kernel_time, own)),
-        },
-    )
+
+    def columns() -> Columns:
+        yield from _event_columns(frame, rows, trace_id)
+        for name, words in _thread(frame):
+            yield name, _where(~on_gpu, words.take(rows)).arrow()
+        yield "side", Words(on_gpu.astype(np.int32), ["cpu", "gpu"]).arrow()
+        yield "device", frame.device.take(rows).where(on_gpu).arrow()
+        yield "stream", frame.stream.take(rows).where(on_gpu).arrow()
+        yield "parent_id", frame.events(parents).arrow()
+        yield "role", steps.role.arrow()
+        yield "why", steps.why.arrow()
+        yield "step_id", _numbers(steps.step)
+        yield "rule", steps.rule.arrow()
+        yield "fields", steps.fields.arrow()
+        yield "numbers", steps.numbers
+        yield "kernel_count", _numbers(pick(kernel_count, own))
+        yield "kernel_time_ns", _numbers(pick(kernel_time, own))
+
+    return table_of(tables.ANNOTATIONS, columns(), frame.spill)
 
 
 def kernels_table(linked: Linked, trace_id: str) -> pa.Table:
     """Make the table `kernels`."""
     frame, rows, owners = linked.frame, linked.activities, linked.owners
+    frame.spill.settle()
     calls = pick(linked.launches.rows, linked.launches.launch)
-    node, graph = frame.integers("graph_node_id", rows), frame.integers("graph_id", rows)
     category = Words(frame.category[rows].astype(np.int32), list(CATEGORIES))
     kinds = _kinds(category, frame.name.take(rows))
     is_comm = np.array([*(kind == Kind.COMM for kind in kinds.values), False])[kinds.codes]
-    stated = collectives(frame, linked.ops, linked.launches, rows)
-    return _table(
-        tables.KERNELS,
-        _event_columns(frame, rows, trace_id)
-        | {
-            "rank_label": frame.rank_labels(rows).arrow(),
-            "device": frame.device.take(rows).arrow(),
-            "stream": frame.stream.take(rows).arrow(),
-            "category": category.arrow(),
-            "kind": kinds.arrow(),
-            "collective": _where(is_comm, stated).arrow(),
-            "short_name": frame.name.take(rows).each(gpu_names.short_name).arrow(),
-            "raw_dur_ns": _other_durations(linked).arrow(),
-            "correlation": frame.integers("correlation", rows).arrow(),
-            "launch_id": frame.events(calls).arrow(),
-            "op_id": frame.events(owners.op_rows).arrow(),
-            "step_id": _numbers(linked.activity_steps),
-            "graph": linked.of_graph,
-            "graph_id": graph.where(graph.values != 0).arrow(),
-            "graph_node_id": node.where(node.values != 0).arrow(),
-            "bytes": frame.integers("bytes", rows).arrow(),
-            "link": Words(owners.link.astype(np.int32), list(LINKS)).arrow(),
-            "why_unlinked": Words(linked.why_unlinked.astype(np.int32), list(UNLINKED)).arrow(),
-            "graft": _nothing(len(rows)),
-        },
-    )
+
+    def columns() -> Columns:
+        yield from _event_columns(frame, rows, trace_id)
+        yield "rank_label", frame.rank_labels(rows).arrow()
+        yield "device", frame.device.take(rows).arrow()
+        yield "stream", frame.stream.take(rows).arrow()
+        yield "category", category.arrow()
+        yield "kind", kinds.arrow()
+        stated = collectives(frame, linked.ops, linked.launches, rows)
+        yield "collective", _where(is_comm, stated).arrow()
+        yield "short_name", frame.name.take(rows).each(gpu_names.short_name).arrow()
+        yield "raw_dur_ns", _other_durations(linked).arrow()
+        yield "correlation", frame.integers("correlation", rows).arrow()
+        yield "launch_id", frame.events(calls).arrow()
+        yield "op_id", frame.events(owners.op_rows).arrow()
+        yield "step_id", _numbers(linked.activity_steps)
+        yield "graph", pa.array(linked.of_graph)
+        graph = frame.integers("graph_id", rows)
+        yield "graph_id", graph.where(graph.values != 0).arrow()
+        node = frame.integers("graph_node_id", rows)
+        yield "graph_node_id", node.where(node.values != 0).arrow()
+        yield "bytes", frame.integers("bytes", rows).arrow()
+        yield "link", Words(owners.link.astype(np.int32), list(LINKS)).arrow()
+        yield "why_unlinked", Words(linked.why_unlinked.astype(np.int32), list(UNLINKED)).arrow()
+        yield "graft", _nothing(len(rows))
+
+    return table_of(tables.KERNELS, columns(), frame.spill)
 
 
 def _nothing(size: int) -> pa.Array:
@@ -224,26 +228,20 @@ def _thread(frame: Frame) -> tuple[tuple[str, Words], tuple[str, Words]]:
     return ("process", frame.pid), ("thread", frame.tid)
 
 
-def _thread_columns(frame: Frame, rows: Ints) -> dict[str, pa.Array]:
-    return {name: words.take(rows).arrow() for name, words in _thread(frame)}
+def _thread_columns(frame: Frame, rows: Ints) -> Columns:
+    for name, words in _thread(frame):
+        yield name, words.take(rows).arrow()
 
 
-def _event_columns(frame: Frame, rows: Ints, trace_id: str) -> dict[str, pa.Array]:
-    """Return the columns that every table of events has."""
-    return {
-        "trace_id": constant(trace_id, len(rows)).arrow(),
-        "event_id": pa.array(frame.event_id[rows]),
-        "name": frame.name.take(rows).arrow(),
-        "ts_ns": frame.start.take(rows).arrow(),
-        "dur_ns": frame.dur.take(rows).arrow(),
-    }
+def _event_columns(frame: Frame, rows: Ints, trace_id: str) -> Columns:
+    """Make the columns that every table of events has."""
+    yield "trace_id", constant(trace_id, len(rows)).arrow()
+    yield "event_id", pa.array(frame.event_id[rows])
+    yield "name", frame.name.take(rows).arrow()
+    yield "ts_ns", frame.start.take(rows).arrow()
+    yield "dur_ns", frame.dur.take(rows).arrow()
 
 
 def _where(condition: Mask, words: Words) -> Words:
     """Return the words with NULL where the condition fails."""
     return Words(np.where(condition, words.codes, -1).astype(np.int32), words.values)
-
-
-def _table(table: tables.Table, columns: dict[str, pa.Array]) -> pa.Table:
-    """Put the columns into the order and the types of the table's definition."""
-    return pa.table([columns[name] for name in table.names], schema=table.schema)

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from tracehouse.analysis.attention_calls import attention_calls
 from tracehouse.analysis.columns import (
+    Columns,
+    Integers,
     Ints,
     Mask,
     Reals,
@@ -23,11 +25,13 @@ from tracehouse.analysis.columns import (
     combination,
     first_of,
     numbered,
+    pick,
     places,
     read_integers,
     read_words,
     real,
     spread,
+    table_of,
     whole,
 )
 from tracehouse.analysis.forward_calls import forward_candidates, number_bearers
@@ -41,6 +45,7 @@ from tracehouse.analysis.step_lengths import StepLengths
 from tracehouse.compute.forest import add_upward, or_upward, topmost
 from tracehouse.formulas.arch import Arch
 from tracehouse.schema.tables import OP_PERF
+from tracehouse.spill import Spill
 
 _EVENTS = 1 << 42  # more than a trace has
 GRAPH_BELOW = "a graph is launched below it: which of its activities are this call's is unknown"
@@ -69,7 +74,10 @@ class _Ops:
 
 
 def op_perf(
-    linked: Mapping[str, pa.Table], archs: Mapping[str, Arch | None], settings: Settings
+    linked: Mapping[str, pa.Table],
+    archs: Mapping[str, Arch | None],
+    settings: Settings,
+    spill: Spill | None = None,
 ) -> pa.Table:
     """Make the table `op_perf` of some traces.
 
@@ -78,25 +86,31 @@ def op_perf(
             order of one another's traces; `traces` and `steps` of any order.
         archs: the device of each trace by trace_id, None if it is not known.
         settings: the user's choices.
+        spill: where columns go, if not into memory.
 
     Returns:
         OP_PERF, in the order of `ops`.
     """
     ops = linked["ops"]
-    found = _ops(ops, linked["kernels"])
+    spill = Spill() if spill is None else spill
+    found = _ops(ops, linked["kernels"], spill)
     formulas = Formulas(linked["signatures"], settings.rules, settings.user_models)
     called = Called(
         found.name.codes,
         found.name.values,
-        rows_of_ids(linked["signatures"], read_integers(ops, "signature_id").take(found.rows)),
-        element_bytes(found.bits),
+        spill.array(
+            rows_of_ids(linked["signatures"], read_integers(ops, "signature_id").take(found.rows))
+        ),
+        spill.array(element_bytes(found.bits)),
     )
-    results = formulas.results(called)
+    results = formulas.results(called).kept(spill)
     results, forward = _with_forward(ops, found, called, formulas, results, linked["signatures"])
+    results, forward = results.kept(spill), spill.array(forward)
     results = _with_compiled(found, formulas, results, linked["triton_kernels"])
     results = _with_steps(linked, found, formulas, results, settings)
-    results = results.without(np.flatnonzero(found.has_graph), GRAPH_BELOW)
-    return _table(ops, found, formulas, results, forward, _devices(found, archs, settings))
+    results = results.without(np.flatnonzero(found.has_graph), GRAPH_BELOW).kept(spill)
+    devices = _devices(found, archs, settings)
+    return _table(ops, found, formulas, results, forward, devices, spill)
 
 
 def _devices(
@@ -109,19 +123,21 @@ def _devices(
     return np.arange(traces, dtype=np.int64), [archs.get(trace_id) for trace_id in found.number]
 
 
-def _ops(ops: pa.Table, kernels: pa.Table) -> _Ops:
-    rows = np.flatnonzero(read_integers(ops, "kernel_count").values > 0)
-    trace, number = _traces(ops)
-    key = trace * _EVENTS + read_integers(ops, "event_id").values
+def _ops(ops: pa.Table, kernels: pa.Table, spill: Spill) -> _Ops:
+    rows = spill.array(np.flatnonzero(read_integers(ops, "kernel_count").values > 0))
+    traces, number = _traces(ops)
+    trace = spill.array(_numbers(traces.take(rows), number))
+    key = spill.array(trace * _EVENTS + read_integers(ops, "event_id").values[rows])
     parents = read_integers(ops, "parent_id").take(rows)
-    above = np.where(parents.known, trace[rows] * _EVENTS + parents.values, -1)
+    above = np.where(parents.known, trace * _EVENTS + parents.values, -1)
+    parent = spill.array(places(key, above))
+    del parents, above
     of_kernels = read_integers(kernels, "op_id")
     owner_trace = _numbers(read_words(kernels, "trace_id"), number)
     owners = np.where(of_kernels.known, owner_trace * _EVENTS + of_kernels.values, -1)
-    owner = places(key[rows], owners)
-    parent = places(key[rows], above)
+    owner = places(key, owners)
     depth = np.asarray(ops["depth"].to_numpy())[rows]
-    inner_first = np.argsort(-depth, kind="stable")
+    inner_first = spill.array(np.argsort(-depth, kind="stable"))
     bits = np.zeros(len(rows), dtype=np.int64)
     has_op = owner >= 0
     np.bitwise_or.at(bits, owner[has_op], hints(kernels)[has_op])
@@ -131,25 +147,24 @@ def _ops(ops: pa.Table, kernels: pa.Table) -> _Ops:
     add_upward(parent, inner_first, of_ops)
     return _Ops(
         rows=rows,
-        key=key[rows],
+        key=key,
         number=number,
-        trace=trace[rows],
+        trace=trace,
         parent=parent,
         inner_first=inner_first,
-        name=read_words(ops, "name").take(rows),
-        bits=bits,
-        direct=direct,
+        name=read_words(ops, "name").take(rows).kept(spill),
+        bits=spill.array(bits),
+        direct=spill.array(direct),
         has_graph=read_integers(ops, "kernel_count").values[rows] > of_ops,
     )
 
 
-def _traces(ops: pa.Table) -> tuple[Ints, dict[str, int]]:
-    """Number the traces of ops in order of occurrence: each op's, and each trace_id's."""
+def _traces(ops: pa.Table) -> tuple[Words, dict[str, int]]:
+    """Return the trace of each op, and the number of each trace in order of occurrence."""
     words = read_words(ops, "trace_id")
-    used, first = np.unique(words.codes, return_index=True)
-    order = np.argsort(first)
-    number = {words.values[used[place]]: i for i, place in enumerate(order.tolist())}
-    return _numbers(words, number), number
+    begins = words.codes[np.flatnonzero(np.diff(words.codes, prepend=-2))]
+    distinct = dict.fromkeys(words.values[code] for code in begins.tolist())
+    return words, {word: number for number, word in enumerate(distinct)}
 
 
 def _numbers(words: Words, number: Mapping[str, int]) -> Ints:
@@ -285,63 +300,68 @@ def _table(
     results: Results,
     forward: Ints,
     devices: tuple[Ints, list[Arch | None]],
+    spill: Spill,
 ) -> pa.Table:
     """Make the table: rows of ops that have a formula or launched GPU work themselves."""
     known = ~np.isnan(results.flops)
     carrier = topmost(found.parent, found.inner_first, known)
     direct = found.direct
     shown = np.flatnonzero((direct > 0) | _have_model(found, formulas) | known)
-    rows, results, bits = found.rows[shown], results.take(shown), found.bits[shown]
-    arch, archs = devices[0][found.trace[shown]], devices[1]
-    limit = limits(results, bits, arch, archs)
+    rows, results = spill.array(found.rows[shown]), results.take(shown).kept(spill)
+    arch, archs = spill.array(devices[0][found.trace[shown]]), devices[1]
+    limit = limits(results, found.bits[shown], arch, archs).kept(spill)
 
     is_whole = known[shown] | (direct[shown] == 0)  # it stands for all below it
     kernels = _either(ops, rows, is_whole, "kernel_count", "direct_kernel_count")
     time = _either(ops, rows, is_whole, "kernel_time_ns", "direct_kernel_time_ns")
+    kernels, time = spill.array(kernels), spill.array(time)
     own = np.where(carrier[shown] >= 0, carrier[shown], np.where(direct[shown] > 0, shown, -1))
-    event = read_integers(ops, "event_id")
-    carriers = event.take(found.rows[np.maximum(own, 0)]).where(own >= 0)
-    forwards = event.take(np.maximum(forward[shown], 0)).where(forward[shown] >= 0)
+    own = spill.array(own)
     with np.errstate(invalid="ignore", divide="ignore"):
-        timed = np.where(time > 0, time, np.nan).astype(np.float64)
-        pct = 100.0 * limit.roofline_ns / timed
-        intensity = results.flops / np.where(results.bytes > 0, results.bytes, np.nan)
+        timed = spill.array(np.where(time > 0, time, np.nan).astype(np.float64))
+        pct = spill.array(100.0 * limit.roofline_ns / timed)
+        intensity = spill.array(results.flops / np.where(results.bytes > 0, results.bytes, np.nan))
     names = found.name.take(shown)
     words = [spec.why for spec in results.specs]
-    why = spread(results.spec.astype(np.int32), words)
-    columns = {
-        "trace_id": read_words(ops, "trace_id").take(rows).arrow(),
-        "event_id": event.take(rows).arrow(),
-        "name": names.arrow(),
-        "category": read_words(ops, "category").take(rows).arrow(),
-        "family": names.each(formulas.family).arrow(),
-        "signature_id": read_integers(ops, "signature_id").take(rows).arrow(),
-        "forward_id": forwards.arrow(),
-        "step_id": read_integers(ops, "step_id").take(rows).arrow(),
-        "params": _of_specs(results, [spec.params for spec in results.specs]).arrow(),
-        "dtype": _of_specs(results, [spec.dtype for spec in results.specs]).arrow(),
-        "flops": whole(results.flops),
-        "bytes": whole(results.bytes),
-        "flops_per_byte": real(intensity),
-        "compute_spec": limit.spec.arrow(),
-        "counted": own == shown,
-        "carrier_id": carriers.arrow(),
-        "kernel_count": kernels,
-        "kernel_time_ns": time,
-        "tflops_s": real(results.flops / timed / 1e3),
-        "tb_s": real(results.bytes / timed / 1e3),
-        "arch": spread(
-            arch.astype(np.int32), [None if a is None else a.name for a in archs]
-        ).arrow(),
-        "peak_tflops": real(limit.peak_tflops),
-        "peak_tb_s": real(limit.peak_tb_s),
-        "roofline_ns": real(limit.roofline_ns),
-        "roofline_pct": real(pct),
-        "bound": limit.bound.arrow(),
-        "why": first_of(why, limit.why).arrow(),
-        "note": _notes(pct, in_cache(results, arch, archs)).arrow(),
-    }
-    return pa.table([columns[name] for name in OP_PERF.names], schema=OP_PERF.schema)
+    why = spread(results.spec.astype(np.int32), words).kept(spill)
+    arch_names = [None if a is None else a.name for a in archs]
+
+    def columns() -> Columns:
+        yield "trace_id", read_words(ops, "trace_id").take(rows).arrow()
+        yield "event_id", _events(ops, rows).arrow()
+        yield "name", names.arrow()
+        yield "category", read_words(ops, "category").take(rows).arrow()
+        yield "family", names.each(formulas.family).arrow()
+        yield "signature_id", read_integers(ops, "signature_id").take(rows).arrow()
+        yield "forward_id", _events(ops, forward[shown]).arrow()
+        yield "step_id", read_integers(ops, "step_id").take(rows).arrow()
+        yield "params", _of_specs(results, [spec.params for spec in results.specs]).arrow()
+        yield "dtype", _of_specs(results, [spec.dtype for spec in results.specs]).arrow()
+        yield "flops", whole(results.flops)
+        yield "bytes", whole(results.bytes)
+        yield "flops_per_byte", real(intensity)
+        yield "compute_spec", limit.spec.arrow()
+        yield "counted", pa.array(own == shown)
+        yield "carrier_id", _events(ops, pick(found.rows, own)).arrow()
+        yield "kernel_count", pa.array(kernels)
+        yield "kernel_time_ns", pa.array(time)
+        yield "tflops_s", real(results.flops / timed / 1e3)
+        yield "tb_s", real(results.bytes / timed / 1e3)
+        yield "arch", spread(arch.astype(np.int32), arch_names).arrow()
+        yield "peak_tflops", real(limit.peak_tflops)
+        yield "peak_tb_s", real(limit.peak_tb_s)
+        yield "roofline_ns", real(limit.roofline_ns)
+        yield "roofline_pct", real(pct)
+        yield "bound", limit.bound.arrow()
+        yield "why", first_of(why, limit.why).arrow()
+        yield "note", _notes(pct, in_cache(results, arch, archs)).arrow()
+
+    return table_of(OP_PERF, columns(), spill)
+
+
+def _events(ops: pa.Table, rows: Ints) -> Integers:
+    """Return the event ids of rows of ops, NULL where a row is -1."""
+    return Integers(pick(read_integers(ops, "event_id").values, rows), rows >= 0)
 
 
 def _either(ops: pa.Table, rows: Ints, is_first: Mask, first: str, second: str) -> Ints:

@@ -18,6 +18,7 @@ from tracehouse.formulas.inputs import Inputs, read_inputs, unusable_rows
 from tracehouse.formulas.model import NO_PARAMETER, WHY, Model, Why
 from tracehouse.formulas.registry import WITHOUT_FORMULA, model_of
 from tracehouse.formulas.user import OpCall, OpWork, UserModel, evaluated
+from tracehouse.spill import Spill
 
 Reals = NDArray[np.float64]
 _BACKWARD = "_bwd"  # in the families of backward ops: without it, their forward ops' family
@@ -70,6 +71,11 @@ class Results:
     bytes: Reals
     spec: Ints
     specs: list[Spec]
+
+    def kept(self, spill: Spill) -> Results:
+        """Return the results put away."""
+        flops, moved = spill.array(self.flops), spill.array(self.bytes)
+        return Results(flops, moved, spill.array(self.spec), self.specs)
 
     def take(self, rows: Ints) -> Results:
         """Return the results of some calls."""

@@ -12,6 +12,7 @@ from tracehouse.analysis.columns import Ints, Words, spread
 from tracehouse.analysis.kernel_hints import HOST, MEMORY, NETWORK, TF32
 from tracehouse.analysis.op_work import Results, Spec
 from tracehouse.formulas.arch import Arch
+from tracehouse.spill import Spill
 
 Reals = NDArray[np.float64]
 
@@ -38,6 +39,17 @@ class Limits:
     roofline_ns: Reals
     bound: Words
     why: Words
+
+    def kept(self, spill: Spill) -> Limits:
+        """Return the limits put away."""
+        return Limits(
+            spec=self.spec.kept(spill),
+            peak_tflops=spill.array(self.peak_tflops),
+            peak_tb_s=spill.array(self.peak_tb_s),
+            roofline_ns=spill.array(self.roofline_ns),
+            bound=self.bound.kept(spill),
+            why=self.why.kept(spill),
+        )
 
 
 def limits(results: Results, bits: Ints, arch: Ints, archs: Sequence[Arch | None]) -> Limits:

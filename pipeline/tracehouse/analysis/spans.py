@@ -18,12 +18,15 @@ from tracehouse.analysis.columns import (
 from tracehouse.compute.pairing import pair_ends
 from tracehouse.findings import Findings
 from tracehouse.schema import tables
+from tracehouse.spill import Spill
 from tracehouse.vocab import HOST_CATEGORIES, canonical_category
 
 _BEGIN, _END = "B", "E"
 
 
-def pair_spans(frame: pa.Table, trace_id: str, *, findings: Findings) -> tuple[pa.Table, pa.Table]:
+def pair_spans(
+    frame: pa.Table, trace_id: str, *, findings: Findings, spill: Spill
+) -> tuple[pa.Table, pa.Table]:
     """Pair the begin and end events of a frame.
 
     Returns the frame with complete events alone, and the table `spans`. A pair whose category is
@@ -53,7 +56,8 @@ def pair_spans(frame: pa.Table, trace_id: str, *, findings: Findings) -> tuple[p
     begins = np.flatnonzero(is_begin[rows])
     closed = Integers(pick(event_id[rows], partner[begins]), partner[begins] >= 0)
     spans = _table(frame.take(rows[begins]), trace_id, closed, dur.take(begins))
-    return _completed(frame, ~(is_begin | is_end), rows[begins], dur.take(begins)), spans
+    complete = ~(is_begin | is_end)
+    return _completed(frame, complete, rows[begins], dur.take(begins), spill), spill.table(spans)
 
 
 def _placed(times: Integers, thread: Ints) -> Ints:
@@ -73,7 +77,9 @@ def _is(words: Words, word: str) -> Mask:
     return words.codes == words.values.index(word) if word in words.values else words.codes < -1
 
 
-def _completed(frame: pa.Table, complete: Mask, begins: Ints, dur: Integers) -> pa.Table:
+def _completed(
+    frame: pa.Table, complete: Mask, begins: Ints, dur: Integers, spill: Spill
+) -> pa.Table:
     """Return the complete events, and the begins of an analysed host category as such events."""
     cat = read_words(frame, "cat")
     is_host = np.array([*(canonical_category(w) in HOST_CATEGORIES for w in cat.values), False])
@@ -85,7 +91,9 @@ def _completed(frame: pa.Table, complete: Mask, begins: Ints, dur: Integers) -> 
     keep = complete.copy()
     keep[begins[is_op]] = True
     column = frame.schema.get_field_index("dur_ns")
-    return frame.set_column(column, frame.schema.field(column), lengths.arrow()).filter(keep)
+    frame = frame.set_column(column, frame.schema.field(column), lengths.arrow())
+    kept = [spill.chunks(values.filter(pa.array(keep))) for values in frame.columns]
+    return pa.Table.from_arrays(kept, schema=frame.schema)
 
 
 def _table(begins: pa.Table, trace_id: str, end_id: Integers, dur: Integers) -> pa.Table:

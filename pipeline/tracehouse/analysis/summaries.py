@@ -18,6 +18,7 @@ from tracehouse.analysis.settings import DEFAULT, Settings
 from tracehouse.formulas.arch import Arch
 from tracehouse.schema.tables import ATTENTION_ROOFLINE, STEP_GRAMMARS, TABLES
 from tracehouse.serving.steady_state import steady_state
+from tracehouse.spill import Spill
 from tracehouse.stopwatch import Stopwatch
 from tracehouse.vocab import Role
 from tracehouse.warehouse.evaluation import Evaluation, evaluation
@@ -54,6 +55,7 @@ def summarise(
     archs: Mapping[str, Arch | None] | None = None,
     settings: Settings = DEFAULT,
     watch: Stopwatch | None = None,
+    spill: Spill | None = None,
 ) -> dict[str, pa.Table]:
     """Make what steps and ops tell, and every public view of sql/trace, over the tables of a part.
 
@@ -63,6 +65,7 @@ def summarise(
         archs: the device of each trace, by trace_id; one that is left out is not known.
         settings: the user's choices.
         watch: counts the time of the stages `formulas` and `views`.
+        spill: where columns go, if not into memory.
 
     Returns:
         Table or view name to its rows, in a stated order (`View.order_by`): equal inputs give equal
@@ -77,13 +80,14 @@ def summarise(
     views = load_views("trace")
     first = _needed_by("steps", views)
     watch = Stopwatch() if watch is None else watch
+    spill = Spill() if spill is None else spill
     with evaluation("trace", _SCHEMAS) as part:
         with watch.stage("views"):
             part.give(given)
-            part.evaluate(first, _without_steps(given))
+            part.evaluate(first, _without_steps(given), spill.settle)
             steps = coded_steps(part.rows(first[-1]))
         with watch.stage("formulas"):
-            work = op_perf({**tables, "steps": steps}, archs or {}, settings)
+            work = op_perf({**tables, "steps": steps}, archs or {}, settings, spill)
             measured = {
                 "op_perf": work,
                 "attention_roofline": _attention(tables, work, steps, archs or {}, settings),
@@ -92,8 +96,8 @@ def summarise(
             measured["steady_state"] = steady_state(steps, settings.workload)
             part.give(measured)
             rest = [view for view in views if view not in first]
-            part.evaluate(rest, _without_rows({**given, **measured}))
-            return measured | _public(part, views)
+            part.evaluate(rest, _without_rows({**given, **measured}), spill.settle)
+            return measured | _public(part, views, spill)
 
 
 def steps_alone(
@@ -115,7 +119,7 @@ def evaluated(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     with evaluation("trace", _SCHEMAS) as part:
         part.give({name: tables[name] for name in INPUTS})
         part.evaluate(views)
-        return _public(part, views)
+        return _public(part, views, Spill())
 
 
 def _attention(
@@ -165,5 +169,5 @@ def _needed_by(name: str, views: Sequence[View]) -> list[View]:
     return [view for view in views if view.name in needed]
 
 
-def _public(part: Evaluation, views: Sequence[View]) -> dict[str, pa.Table]:
-    return {view.name: part.rows(view) for view in views if not view.is_private}
+def _public(part: Evaluation, views: Sequence[View], spill: Spill) -> dict[str, pa.Table]:
+    return {view.name: part.rows(view, spill) for view in views if not view.is_private}

@@ -198,6 +198,7 @@ def _traces(
             findings=Findings(),
             rules=settings.rules,
             grammars=settings.grammars,
+            spill=trace.spill,
         )
         source = posixpath.basename(trace.path).encode(errors="backslashreplace").decode()
         found.append(

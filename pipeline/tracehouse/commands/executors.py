@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tracehouse import __version__
-from tracehouse.commands import memory
 from tracehouse.commands.part import PartOutcome, PartTask
 from tracehouse.errors import TracehouseError, UsageError
+from tracehouse.spill import give_back
 from tracehouse.storage import layout
 from tracehouse.storage.address import url_of
 
@@ -89,7 +89,7 @@ class ThisProcess:
 
     def rest(self) -> None:
         """Give back what is free, so that a part that wanted memory has it."""
-        memory.give_back()
+        give_back()
 
     def close(self) -> None:
         """Nothing to end."""

@@ -6,21 +6,28 @@ stands in docs/nightly.md, "Memory".
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import sys
 from pathlib import Path
 
 from tracehouse.errors import UsageError
+from tracehouse.spill import AFTER_ROWS
 
-# A process with everything imported, and what a part needs beyond that for each byte of its text.
+# A process with everything imported, and what a part needs beyond that for each byte of its text:
+# for the first, whose columns may be in memory, and for those behind, whose columns are in files.
 BASE = 400 << 20
 PER_TEXT_BYTE = 0.6
+_PER_LATER_BYTE = 0.25
+_HELD_TEXT = 256 << 20
+# What a trace needs for each row of its frame (op call, call or kernel), in memory and in files.
+_PER_ROW_HELD = 450
+PER_ROW = 125
+_LEAST_ROWS = 1 << 14
 # Of the machine's memory, where --memory-limit does not say.
 _SHARE = 0.8
 _LEAST = 512 << 20
-_LEAST_FOR_QUERIES = 256 << 20
+_FOR_QUERIES = (128 << 20, 256 << 20)  # least and most
 
 _AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.ASCII | re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
@@ -87,7 +94,18 @@ def _bound(path: Path) -> int:
 
 def need(text_bytes: int) -> int:
     """Return the largest resident set of a process that works on a part with so much text."""
-    return BASE + int(PER_TEXT_BYTE * text_bytes)
+    later = max(text_bytes - _HELD_TEXT, 0)
+    return BASE + int(PER_TEXT_BYTE * (text_bytes - later) + _PER_LATER_BYTE * later)
+
+
+def need_of_rows(rows: int) -> int:
+    """Return the largest resident set of a process that links so many rows, columns in files."""
+    return BASE + PER_ROW * rows
+
+
+def rows_held(share: int) -> int:
+    """Return the rows of a frame that may be in memory, if its part has `share` in all."""
+    return min(max((share - BASE) // _PER_ROW_HELD, _LEAST_ROWS), AFTER_ROWS)
 
 
 def text_within(limit: int) -> int:
@@ -97,7 +115,9 @@ def text_within(limit: int) -> int:
 
 def for_queries(share: int, text_bytes: int) -> int:
     """Return what the SQL views of a part may hold in memory, if the part has `share` in all."""
-    return max(share - BASE - int(PER_TEXT_BYTE * text_bytes) // 2, _LEAST_FOR_QUERIES)
+    least, most = _FOR_QUERIES
+    held = int(PER_TEXT_BYTE * min(text_bytes, _HELD_TEXT)) // 2
+    return min(max(share - BASE - held, least), most)
 
 
 def cores() -> int:
@@ -113,13 +133,6 @@ def forget_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     except OSError:
         return
-
-
-def give_back() -> None:
-    """Return to the system what the C library holds of memory that was freed; glibc only."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 def peak() -> int:

@@ -6,6 +6,7 @@ in its part. An error that no one foresaw costs the trace that raised it, never 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ from tracehouse.ingest.discover import SourceFile
 from tracehouse.ingest.limits import DEFAULT_LIMITS, Limits
 from tracehouse.ingest.read import ReadTrace, RejectedMember, envelope_text, read_file
 from tracehouse.schema.tables import ISSUES, TABLES, TRACES
+from tracehouse.spill import AFTER_ROWS, Spill, SpillError, give_back
 from tracehouse.stopwatch import Stopwatch
 from tracehouse.storage.manifest import FileEntry, TraceRef
 from tracehouse.storage.writer import PartWriter, StagedPart
@@ -48,7 +50,8 @@ LINKED = (
 )
 _LARGE_BYTES = 64 << 20  # text that leaves freed memory worth giving back to the system
 # Of the machine rather than of the file: the next run tries again.
-_TRIED_AGAIN = frozenset({"READ_FAILED", "WORKER_DIED"})
+_TRIED_AGAIN = frozenset({"READ_FAILED", "WORKER_DIED", "MEMORY_LIMIT"})
+_LEAST_IN_ALL = 256 << 20  # for views that could not do with less
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +60,11 @@ class PartTask:
 
     `known`: traces that the lake holds already, which need no rows again. `captures`: capture files
     of the traces, by path of the trace; what they tell is new, so that `known` does not count
-    there. `text_bytes`: a guess at the length of the files' text. `query_bytes`: memory for the SQL
-    views, None for what DuckDB takes. `is_alone`: a process died of these files, and nothing else
-    runs beside them. `store`: URL of the bucket that the files go to from a worker which does not
-    see `out`, None if it does.
+    there. `text_bytes`: a guess at the length of the files' text. `memory_bytes`: that the run may
+    use, None for no limit. `query_bytes`: memory for the SQL views, None for what DuckDB takes.
+    `spill_rows`: of a trace's frame, beyond which its columns are in temporary files. `is_alone`: a
+    process died of these files, and nothing else runs beside them. `store`: URL of the bucket that
+    the files go to from a worker which does not see `out`, None if it does.
     """
 
     out: Path
@@ -74,7 +78,9 @@ class PartTask:
     limits: Limits = DEFAULT_LIMITS
     captures: Mapping[str, CaptureFiles] = field(default_factory=dict)
     text_bytes: int = 0
+    memory_bytes: int | None = None
     query_bytes: int | None = None
+    spill_rows: int = AFTER_ROWS
     is_alone: bool = False
     store: str | None = None
 
@@ -122,18 +128,29 @@ def run_part(task: PartTask) -> PartOutcome:
     started = time.process_time()
     memory.forget_peak()
     limit_memory(task.query_bytes)
-    with PartWriter(task.out, task.part_id) as writer:
-        work = _Work(task, writer)
+    spill = Spill(task.spill_rows)
+    with PartWriter(task.out, task.part_id, after_group=spill.rest) as writer:
+        work = _Work(task, writer, spill)
         for file in task.files:
             work.read(file)
         return _staged(work, started)
+
+
+def beyond_memory(rows: int, needed: int, limit: int) -> RejectedFile:
+    """Return the error of a trace that needs more memory than the run may use."""
+    return RejectedFile(
+        f"beyond the memory limit: {rows:,} op calls, calls and kernels need about"
+        f" {needed / 1e9:,.1f} GB, and --memory-limit is {limit / 1e9:,.1f} GB",
+        code="MEMORY_LIMIT",
+        hint=f"give --memory-limit {math.ceil(needed / 1e9)}GB; the next run tries it again",
+    )
 
 
 def rejected_part(task: PartTask, error: RejectedFile) -> PartOutcome:
     """Stage the one file of a task as rejected, without reading it."""
     started = time.process_time()
     with PartWriter(task.out, task.part_id) as writer:
-        work = _Work(task, writer)
+        work = _Work(task, writer, Spill())
         for file in task.files:
             work.reject(file, error)
         return _staged(work, started)
@@ -165,6 +182,7 @@ class _Work:
 
     task: PartTask
     writer: PartWriter
+    spill: Spill
     held: set[str] = field(default_factory=set)  # traces with rows in the part
     unlinked: set[str] = field(default_factory=set)  # those of them that have only events
     files: list[tuple[SourceFile, list[_Outcome]]] = field(default_factory=list)
@@ -199,6 +217,7 @@ class _Work:
                 findings=archive,
                 keep_secrets=self.task.keep_secrets,
                 limits=self.task.limits,
+                spill=self.spill,
             ):
                 if isinstance(trace, RejectedMember):
                     found.append(self._rejected(trace.path, trace.error, Findings()))
@@ -241,8 +260,10 @@ class _Work:
         if trace.is_new:
             try:
                 linked = self._link(trace, captures)
-            except MemoryError:
+            except (MemoryError, SpillError):  # of the part, not of the trace
                 raise
+            except RejectedFile as error:
+                return self._rejected(trace.path, error, Findings())
             except Exception as error:  # the boundary of a trace: the others must go on
                 return self._failed(trace.path, error)
             self.unlinked.remove(trace.trace_id)
@@ -258,11 +279,18 @@ class _Work:
     def _link(self, trace: ReadTrace, captures: ReadCaptures | None) -> dict[str, pa.Table]:
         settings = self.task.settings
         arch = settings.arch or device_of(trace.envelope)
+        self._check_memory(trace.frame.num_rows)
         if trace.bytes > _LARGE_BYTES:
-            memory.give_back()
+            give_back()
         linked = linked_tables(trace, arch, settings, captures, self.watch)
         self.archs[trace.trace_id] = arch
         return linked
+
+    def _check_memory(self, rows: int) -> None:
+        """Raise RejectedFile MEMORY_LIMIT if linking so many rows needs more than the run may."""
+        limit, needed = self.task.memory_bytes, memory.need_of_rows(rows)
+        if limit is not None and needed > limit and rows > self.task.spill_rows:
+            raise beyond_memory(rows, needed, limit)
 
     def _failed(self, path: str, error: Exception) -> _Outcome:
         message = f"its analysis failed: {type(error).__name__}: {error}"
@@ -287,12 +315,14 @@ class _Work:
     def summarise(self) -> None:
         """Evaluate the SQL views and write every table, last `traces`: it says what that took."""
         if self.task.text_bytes > _LARGE_BYTES:
-            memory.give_back()
+            give_back()
         self.watch.take()
         tables = {name: self._joined(name) for name in LINKED}
         tables |= {"traces": self._trace_table(), "issues": self._issue_table()}
         try:
             views = self._summaries(tables)
+        except SpillError:
+            raise
         except Exception:  # one trace at a time tells which of them it was
             views = self._summarise_each(tables)
             tables |= {"traces": self._trace_table(), "issues": self._issue_table()}
@@ -319,14 +349,19 @@ class _Work:
                 outcome.row[f"{stage}_seconds"] = outcome.stages[stage]
 
     def _summaries(self, tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
-        """Evaluate the views; where they cannot do with the memory they were given, with more."""
+        """Evaluate the views; where they cannot do with the memory they were given, with all."""
         settings, watch = self.task.settings, self.watch
         try:
-            return summarise(tables, archs=self.archs, settings=settings, watch=watch)
+            return summarise(
+                tables, archs=self.archs, settings=settings, watch=watch, spill=self.spill
+            )
         except duckdb.OutOfMemoryException:
-            limit_memory(None)
+            limit = self.task.memory_bytes
+            limit_memory(None if limit is None else max(limit - memory.BASE, _LEAST_IN_ALL))
         try:
-            return summarise(tables, archs=self.archs, settings=settings, watch=watch)
+            return summarise(
+                tables, archs=self.archs, settings=settings, watch=watch, spill=self.spill
+            )
         except duckdb.OutOfMemoryException as error:
             raise MemoryError(str(error)) from error
 
@@ -496,14 +531,21 @@ def linked_tables(
     rules, grammars = settings.rules, settings.grammars
     with watch.stage("link"):
         linked = link(
-            trace.frame, trace.trace_id, findings=findings, rules=rules, grammars=grammars
+            trace.frame,
+            trace.trace_id,
+            findings=findings,
+            rules=rules,
+            grammars=grammars,
+            spill=trace.spill,
         )
         if captures is not None:
             captures.note(findings)
             rank = trace.about.rank
             linked = graft(linked, captures.captures, rank, rules, findings=findings)
+            linked = {name: trace.spill.table(table) for name, table in linked.items()}
     with watch.stage("formulas"):
-        linked["triton_kernels"] = triton_kernels(linked, arch, settings, findings=findings)
+        calls = triton_kernels(linked, arch, settings, findings=findings)
+        linked["triton_kernels"] = trace.spill.table(calls)
     note_device(findings, linked, arch, trace.about.devices)
     return {name: linked[name] for name in LINKED}
 

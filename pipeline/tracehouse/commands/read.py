@@ -106,6 +106,7 @@ def analysed(
         "traces": pa.Table.from_pylist([row], TRACES.schema),
         "issues": pa.Table.from_pylist(issue_rows(trace.trace_id, trace.findings), ISSUES.schema),
     }
-    summaries = summarise(own | linked, archs={trace.trace_id: arch}, settings=settings)
+    archs = {trace.trace_id: arch}
+    summaries = summarise(own | linked, archs=archs, settings=settings, spill=trace.spill)
     tables = own | linked | summaries | {"events": events}
     return Trace(trace.trace_id, trace.path, trace.envelope, trace.findings, tables)

@@ -82,8 +82,13 @@ class Schedule:
         return None
 
     def _submit(self, task: PartTask, share: int) -> None:
-        query_bytes = memory.for_queries(share, task.text_bytes)
-        future = self.workers.submit(self.run, replace(task, query_bytes=query_bytes))
+        bounded = replace(
+            task,
+            memory_bytes=self.limit,
+            query_bytes=memory.for_queries(share, task.text_bytes),
+            spill_rows=memory.rows_held(share),
+        )
+        future = self.workers.submit(self.run, bounded)
         self._flying[future] = task
 
     def _finished(self) -> Iterator[PartOutcome]:

@@ -87,6 +87,7 @@ def split(
         findings=trace.findings,
         rules=settings.rules,
         grammars=settings.grammars,
+        spill=trace.spill,
     )
     table, regions = steps_alone(linked, settings)
     windows = _windows(table, regions, num_steps, asked, settings)

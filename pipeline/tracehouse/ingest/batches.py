@@ -7,7 +7,7 @@ Words (names, categories, process ids …) are codes into one growing dictionary
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tracehouse.ingest.fields import NUMBER_COLUMNS, WORD_COLUMNS, Row
 from tracehouse.schema.nullable import coded, nullable
 from tracehouse.schema.tables import EVENTS, FRAME_SCHEMA, FRAME_TEXTS, WORD
+from tracehouse.spill import Spill
 from tracehouse.vocab import canonical_category
 
 
@@ -136,29 +137,81 @@ def event_table(
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
-@dataclass(slots=True)
+class _Numbers:
+    """A column of integers of the frame under construction; nothing is kept before its first."""
+
+    def __init__(self, spill: Spill) -> None:
+        self._values, self._present = spill.growing(), spill.growing()
+        self._blank: int | None = 0  # rows without one so far, None once there is one
+
+    def add(self, values: NDArray[np.int64], present: NDArray[np.bool_]) -> None:
+        if self._blank is not None:
+            if not present.any():
+                self._blank += len(present)
+                return
+            self._values.append(np.zeros(self._blank, np.int64))
+            self._present.append(np.zeros(self._blank, np.bool_))
+            self._blank = None
+        self._values.append(values)
+        self._present.append(present)
+
+    def array(self) -> pa.Array | None:
+        """The column, None if no row has one."""
+        if self._blank is not None:
+            return None
+        return nullable(pa.int64(), self._values.take(np.int64), self._present.take(np.bool_))
+
+
+class _Codes:
+    """A column of words of the frame under construction; nothing is kept before its first."""
+
+    def __init__(self, spill: Spill, dictionary: Dictionary) -> None:
+        self._spill, self._dictionary = spill, dictionary
+        self._codes = spill.growing()
+        self._blank: int | None = 0
+
+    def add(self, codes: NDArray[np.int32]) -> None:
+        if self._blank is not None:
+            if codes.max() < 0:
+                self._blank += len(codes)
+                return
+            self._codes.append(np.full(self._blank, -1, np.int32))
+            self._blank = None
+        self._codes.append(codes)
+
+    def array(self) -> pa.Array | None:
+        """The column, None if no row has a word."""
+        if self._blank is not None:
+            return None
+        encoded = self._dictionary.encoded(self._codes.take(np.int32))
+        return self._spill.column(encoded)
+
+
 class FrameBuilder:
     """Collects of each batch what the linker needs: complete events of the analysed categories.
 
     And the begin and end events of all categories, which pair up to spans.
 
-    A few dozen bytes an event, and none for Python frames, flows and memory marks, which are most
-    of a trace.
+    Some 170 bytes an event, in memory or in files as `spill` says, and none for Python frames,
+    flows and memory marks, which are most of a trace.
     """
 
-    dictionaries: Dictionaries
-    _parts: list[dict[str, NDArray[np.int64] | NDArray[np.int32] | NDArray[np.bool_]]] = field(
-        default_factory=list
-    )
-    _wanted: list[bool] = field(default_factory=list)
+    def __init__(self, dictionaries: Dictionaries, spill: Spill | None = None) -> None:
+        self._dictionaries = dictionaries
+        self._wanted: list[bool] = []
+        self._rows = 0
+        self._spill = spill = Spill() if spill is None else spill
+        self._event_id = spill.growing()
+        self._words = {n: _Codes(spill, dictionaries[n]) for n in _FRAME_WORDS}
+        self._numbers = {n: _Numbers(spill) for n in _FRAME_NUMBERS}
 
     def add(self, batch: EventBatch) -> None:
         """Take the rows of a batch that matter."""
-        words = self.dictionaries["cat"].words
+        words = self._dictionaries["cat"].words
         self._wanted.extend(
             canonical_category(word) is not None for word in words[len(self._wanted) :]
         )
-        phases = self.dictionaries["ph"].words
+        phases = self._dictionaries["ph"].words
         wanted = np.array([*self._wanted, False])[
             batch.codes["cat"]
         ]  # the code -1 of no category finds the last
@@ -170,41 +223,38 @@ class FrameBuilder:
         rows = np.flatnonzero(keep)
         if len(rows) == 0:
             return
-        part: dict[str, NDArray[np.int64] | NDArray[np.int32] | NDArray[np.bool_]] = {
-            "event_id": batch.event_id.take(rows)
-        }
-        for name in FRAME_SCHEMA.names:
-            if name in batch.codes:
-                part[name] = batch.codes[name].take(rows)
-            elif name in batch.numbers:
-                values, present = batch.numbers[name]
-                part[name] = values.take(rows)
-                part[f"has {name}"] = present.take(rows)
-        self._parts.append(part)
+        self._rows += len(rows)
+        self._spill.reached(self._rows)
+        self._event_id.append(batch.event_id.take(rows))
+        for name, codes in self._words.items():
+            codes.add(batch.codes[name].take(rows))
+        for name, numbers in self._numbers.items():
+            values, present = batch.numbers[name]
+            numbers.add(values.take(rows), present.take(rows))
 
     def table(self) -> pa.Table:
         """The frame, in schema FRAME_SCHEMA. What was collected goes column by column with it."""
-        parts, self._parts = self._parts, []
-        if not parts:
+        if not self._rows:
             return FRAME_SCHEMA.empty_table()
+        no_word, no_number = (
+            self._spill.column(pa.nulls(self._rows, kind)) for kind in (pa.int32(), pa.int64())
+        )
         columns = []
-        for schema_field in FRAME_SCHEMA:
-            name = schema_field.name
-            joined = np.concatenate([part.pop(name) for part in parts])
-            if schema_field.type == WORD:
-                columns.append(self.dictionaries[name].encoded(joined.astype(np.int32, copy=False)))
-            elif name == "event_id":
-                columns.append(pa.array(joined))
+        for name in FRAME_SCHEMA.names:
+            if name in self._words:
+                column = self._words.pop(name).array()
+                if column is None:
+                    column = pa.DictionaryArray.from_arrays(no_word, pa.array([], pa.string()))
+            elif name in self._numbers:
+                column = self._numbers.pop(name).array()
+                column = no_number if column is None else column
             else:
-                present = np.concatenate([part.pop(f"has {name}") for part in parts])
-                columns.append(
-                    nullable(
-                        pa.int64(),
-                        joined.astype(np.int64, copy=False),
-                        present.astype(np.bool_, copy=False),
-                    )
-                )
+                column = pa.array(self._event_id.take(np.int64))
+            columns.append(column)
         return pa.Table.from_arrays(columns, schema=FRAME_SCHEMA)
 
+
+_FRAME_WORDS = tuple(field.name for field in FRAME_SCHEMA if field.type == WORD)
+_FRAME_NUMBERS = tuple(n for n in FRAME_SCHEMA.names if n not in (*_FRAME_WORDS, "event_id"))
 
 assert set(FRAME_TEXTS) <= set(WORD_COLUMNS)

@@ -26,6 +26,7 @@ from tracehouse.ingest.reader_ijson import IjsonReader
 from tracehouse.ingest.reader_scan import ScanReader
 from tracehouse.ingest.redaction import Redactor
 from tracehouse.ingest.text import utf8_blocks
+from tracehouse.spill import Spill
 from tracehouse.vocab import GPU_CATEGORIES, canonical_category
 
 READERS: dict[str, type[ScanReader] | type[IjsonReader]] = {
@@ -46,9 +47,10 @@ Sink = Callable[[pa.Table], None]
 class ReadTrace:
     """One trace as read: its events have gone to the sink, the rest is here.
 
-    frame: what the linker needs. bytes: of the decompressed text, all documents of it. span_ns:
-    first start and last end of complete events. is_new: whether its events went to the sink.
-    is_list: whether the document was a bare list of events, with no envelope around it.
+    frame: what the linker needs. spill: where that is, and what is made of it should go. bytes: of
+    the decompressed text, all documents of it. span_ns: first start and last end of complete
+    events. is_new: whether its events went to the sink. is_list: whether the document was a bare
+    list of events, with no envelope around it.
     """
 
     trace_id: str
@@ -57,6 +59,7 @@ class ReadTrace:
     events: int
     bytes: int
     frame: pa.Table
+    spill: Spill
     envelope: dict[str, Any]
     is_list: bool
     about: About
@@ -112,20 +115,24 @@ def read_file(
     findings: Findings,
     keep_secrets: bool = False,
     limits: Limits = DEFAULT_LIMITS,
+    spill: Spill | None = None,
 ) -> Iterator[ReadTrace | RejectedMember]:
     """Read every trace of a file.
 
     `path`: a local path or URL. `sink` takes the events. `wanted` is asked once with each trace_id:
     nothing of a trace that is not wanted goes to the sink. `findings` receives what concerns an
     archive as a whole. `keep_secrets`: do not redact values that look like secrets. `limits`: how
-    much is read. A member that cannot be used comes as RejectedMember, and the others go on.
+    much is read. `spill`: where the frames go that are too large for memory; None for one a trace.
+    A member that cannot be used comes as RejectedMember, and the others go on.
 
     Raises RejectedFile if nothing of the file can be used.
     """
     for member in members(path, path, findings, limits):
         shown = f"{path}/{member.name}" if member.name else path
         try:
-            yield from _read_member(member, shown, reader, sink, wanted, keep_secrets, limits)
+            yield from _read_member(
+                member, shown, reader, sink, wanted, keep_secrets, limits, spill
+            )
         except RejectedFile as error:
             if not member.name:
                 raise
@@ -183,6 +190,7 @@ def _read_member(
     wanted: Callable[[str], bool],
     keep_secrets: bool,
     limits: Limits,
+    spill: Spill | None,
 ) -> Iterator[ReadTrace]:
     tap = Tap(member.blocks())
     text_findings = Findings()
@@ -192,7 +200,7 @@ def _read_member(
     while cursor.skip_blank():
         findings = Findings()
         document = _Document(
-            cursor, reader, findings, sink, wanted, member, tap, index, keep_secrets
+            cursor, reader, findings, sink, wanted, member, tap, index, keep_secrets, spill
         )
         try:
             document.read()
@@ -256,6 +264,7 @@ class _Document:
         tap: Tap,
         index: int,
         keep_secrets: bool,
+        spill: Spill | None,
     ) -> None:
         self._cursor = cursor
         self._findings = findings
@@ -265,6 +274,7 @@ class _Document:
         self._tap = tap
         self._index = index
         self._keep_secrets = keep_secrets
+        self._spill = Spill() if spill is None else spill
         self._is_list = False
         self._reader_name = reader
         self._envelope: dict[str, Any] = {}
@@ -280,7 +290,7 @@ class _Document:
         cursor = self._cursor
         head = take_head(cursor, self._findings)
         self._events_of = READERS[self._reader_name](cursor, self._findings)
-        self._frame = FrameBuilder(self._events_of.dictionaries)
+        self._frame = FrameBuilder(self._events_of.dictionaries, self._spill)
         self._redactor = Redactor(self._events_of.dictionaries, self._findings)
         self._is_list = head == b"["
         start = self._tap.bytes
@@ -349,6 +359,7 @@ class _Document:
             events=self._events,
             bytes=text_bytes,
             frame=self._frame.table(),
+            spill=self._spill,
             envelope=envelope,
             is_list=self._is_list,
             about=facts,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,9 +62,13 @@ class PartWriter:
     `upkeep.clean` removes.
     """
 
-    def __init__(self, out: Path, part_id: str) -> None:
+    def __init__(
+        self, out: Path, part_id: str, after_group: Callable[[], None] | None = None
+    ) -> None:
+        """`after_group` is called when a row group has been written."""
         self._out = out
         self._id = part_id
+        self._after_group = after_group
         self._tables: dict[str, _TableWriter] = {}
 
     def __enter__(self) -> PartWriter:
@@ -87,8 +91,9 @@ class PartWriter:
         if writer is None:
             final = self._out / layout.table_path(table_name, self._id)
             durable.make_folder(final.parent)
+            temporary = layout.temporary(final, self._id)
             with durable.naming(final):
-                writer = _TableWriter(layout.temporary(final, self._id), final, table.schema)
+                writer = _TableWriter(temporary, final, table.schema, self._after_group)
             self._tables[table_name] = writer
         writer.append(table)
 
@@ -129,9 +134,16 @@ class PartWriter:
 class _TableWriter:
     """The Parquet file of one table under construction."""
 
-    def __init__(self, temporary: Path, final: Path, schema: pa.Schema) -> None:
+    def __init__(
+        self,
+        temporary: Path,
+        final: Path,
+        schema: pa.Schema,
+        after_group: Callable[[], None] | None,
+    ) -> None:
         self.final = final
         self.temporary = temporary
+        self._after_group = after_group
         self._rows = 0
         self._finished: TableFile | None = None
         self._waiting: list[pa.Table] = []
@@ -174,10 +186,14 @@ class _TableWriter:
             return
         table = pa.concat_tables(self._waiting).unify_dictionaries()
         groups = max(table.num_rows // GROUP_ROWS, 1)
+        size = -(-table.num_rows // groups)
         with durable.naming(self.final):
             if self._writer is None:
                 self._writer = self._opened(is_small=table.num_rows < _FEW_ROWS)
-            self._writer.write_table(table, row_group_size=-(-table.num_rows // groups))
+            for start in range(0, table.num_rows, size):
+                self._writer.write_table(table.slice(start, size), row_group_size=size)
+                if self._after_group is not None:
+                    self._after_group()
         self._rows += table.num_rows
         self._waiting, self._waiting_rows = [], 0
 

@@ -8,7 +8,7 @@ they need and join in the order that is stated. For many rows its choices repay 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from os import getpid
@@ -16,10 +16,12 @@ from os import getpid
 import duckdb
 import pyarrow as pa
 
+from tracehouse.spill import Spill
 from tracehouse.warehouse.connection import open_session, when_memory_is_short
 from tracehouse.warehouse.views import View, load_views
 
 _MANY_ROWS = 250_000  # of all inputs: the optimizer repays from 60,000 steps, 600,000 kernels
+_BATCH_ROWS = 1 << 16
 _VECTOR_ROWS = 2_048  # that DuckDB works on at a time
 
 
@@ -54,8 +56,15 @@ class Evaluation:
             self._inputs[name].give(table)
             self._given += table.num_rows
 
-    def evaluate(self, views: Iterable[View], without_rows: Collection[str] = ()) -> None:
+    def evaluate(
+        self,
+        views: Iterable[View],
+        without_rows: Collection[str] = (),
+        after_view: Callable[[], None] | None = None,
+    ) -> None:
         """Evaluate views, given in reading order, but those of which it is known to give no rows.
+
+        `after_view` is called when one has been evaluated.
 
         Raises duckdb.Error.
         """
@@ -70,14 +79,16 @@ class Evaluation:
         for view in wanted:
             self._session.execute(_filling(view) if is_large else f"EXECUTE _{view.name}")
             self._rows[view.name] = None
+            if after_view is not None:
+                after_view()
         self._session.execute("SET enable_optimizer = false")
 
-    def rows(self, view: View) -> pa.Table:
-        """Return the rows of an evaluated view, in its order."""
+    def rows(self, view: View, spill: Spill | None = None) -> pa.Table:
+        """Return the rows of an evaluated view, in its order; `spill` takes them as they come."""
         known = self._rows if view.name in self._rows else self._none
         rows = known.get(view.name)
         if rows is None:
-            rows = known[view.name] = self._read(view)
+            rows = known[view.name] = self._read(view, spill if known is self._rows else None)
         return rows
 
     def begin(self) -> None:
@@ -96,10 +107,14 @@ class Evaluation:
         """Close the session."""
         self._session.close()
 
-    def _read(self, view: View) -> pa.Table:
+    def _read(self, view: View, spill: Spill | None) -> pa.Table:
         if view.name not in self._readers:
             self._readers[view.name] = self._session.table(view.name)
-        return self._readers[view.name].to_arrow_table()
+        found = self._readers[view.name]
+        if spill is None or not spill.is_on:
+            return found.to_arrow_table()
+        reader = found.to_arrow_reader(_BATCH_ROWS)
+        return spill.batches(reader.schema, reader)
 
 
 def _filling(view: View) -> str:

@@ -9,6 +9,7 @@ import tracehouse
 from tracehouse.commands import part
 from tracehouse.commands.analyze import analyze
 from tracehouse.ingest import read as reading
+from tracehouse.spill import SpillError
 
 
 def trace(number):
@@ -110,6 +111,18 @@ def test_a_disk_that_cannot_be_written_stops_the_run(tmp_path, folder, monkeypat
 
     monkeypatch.setattr(part.PartWriter, "append", full)
     with pytest.raises(OSError, match="No space left"):
+        analyze([str(folder)], tmp_path / "out", workers=1)
+    monkeypatch.undo()
+    assert analyze([str(folder)], tmp_path / "out", workers=1).rejected == 0
+
+
+@pytest.mark.parametrize("name", ["link", "summarise"])
+def test_a_full_folder_for_temporary_files_stops_the_run(tmp_path, folder, monkeypatch, name):
+    def full(*_arguments, **_options):
+        raise SpillError(28, "No space left on device", "/tmp")
+
+    monkeypatch.setattr(part, name, full)
+    with pytest.raises(OSError, match=r"No space left on device: '/tmp'"):
         analyze([str(folder)], tmp_path / "out", workers=1)
     monkeypatch.undo()
     assert analyze([str(folder)], tmp_path / "out", workers=1).rejected == 0

@@ -86,7 +86,8 @@ def test_large_parts_come_first():
 
 
 def test_parts_run_together_as_far_as_memory_goes():
-    # 400 MiB a process and 0.6 a byte of text: 1,000 MiB each of the large, 460 of the small.
+    # 400 MiB a process, 0.6 a byte of the first 256 MiB of text, 0.25 of each that follows: 740 MiB
+    # each of the large, 460 of the small.
     limit = memory.need(1_000 * MB) + memory.need(100 * MB)
     workers = Threads(4)
     tasks = [task("large0", 1_000 * MB), task("large1", 1_000 * MB)]
@@ -199,6 +200,28 @@ def test_little_memory_makes_small_parts():
     limit = memory.text_within(memory.need(10 * MB))
     assert limit == pytest.approx(10 * MB, abs=2)
     assert [len(part) for part in divided([4 * MB] * 6, limit)] == [2, 2, 2]
+
+
+def test_what_a_part_needs_grows_slowly_once_its_columns_are_in_files():
+    assert memory.need(100 * MB) == 460 * MB
+    assert memory.need(256 * MB) == int(553.6 * MB)
+    assert memory.need(1_256 * MB) - memory.need(256 * MB) == 250 * MB
+    assert memory.need_of_rows(8_000_000) == 400 * MB + 125 * 8_000_000
+
+
+def test_a_part_is_told_what_it_may_use():
+    workers = Threads(2)
+    told: list[PartTask] = []
+    tasks = [task("a", 100 * MB), task("b", 100 * MB)]
+    list(Schedule(workers, lambda t: (told.append(t), t.part_id)[1], 1_000 * MB, 1).outcomes(tasks))
+    for given_task in told:
+        assert given_task.memory_bytes == 1_000 * MB  # of the run: what rejects a trace
+        assert given_task.query_bytes == 128 * MB  # the least
+        assert given_task.spill_rows == (100 * MB) // 450  # half of the memory is 100 MiB free
+    assert memory.for_queries(4_000 * MB, 100 * MB) == 256 * MB  # the most
+    assert memory.for_queries(630 * MB, 100 * MB) == 200 * MB
+    assert memory.rows_held(4_000 * MB) == 1 << 18
+    assert memory.rows_held(0) == 1 << 14
 
 
 # Amounts of memory
