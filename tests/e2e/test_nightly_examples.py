@@ -165,7 +165,7 @@ OF_A_STEP = {
 
 def test_the_workflow_of_github(place, blocks):
     yaml = pytest.importorskip("yaml")
-    workflow = yaml.load(place.moved(the_one(blocks, "yaml", "runs-on")), yaml.BaseLoader)
+    workflow = yaml.load(place.moved(the_one(blocks, "yaml", "self-hosted")), yaml.BaseLoader)
     assert workflow.keys() <= OF_A_WORKFLOW
     assert workflow.keys() >= {"on", "jobs"}
     (schedule,) = workflow["on"]["schedule"]

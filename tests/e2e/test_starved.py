@@ -218,7 +218,7 @@ def test_a_trace_that_may_need_most_of_the_memory_runs_apart(
     tmp_path, monkeypatch, limit, asked, executor
 ):
     drawn(1).write(tmp_path / "in" / "a.json")
-    monkeypatch.setattr(division, "FILE_BYTES", 1 << 30)  # so much text needs 0.6 GB
+    monkeypatch.setattr(division, "FILE_BYTES", 2 << 30)  # so much text needs 0.6 GB
     report = analyse(tmp_path / "in", out=tmp_path / "out", workers=asked, memory_limit=limit)
     assert (report.record.executor, report.rejected) == (executor, 0)
 
