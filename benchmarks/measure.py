@@ -34,7 +34,8 @@ from tracehouse.analysis.link import link
 from tracehouse.commands import analyze as analyze_command
 from tracehouse.commands import division
 from tracehouse.commands.analyze import RunReport
-from tracehouse.commands.part import PartOutcome, PartTask, run_part
+from tracehouse.commands.part import run_part
+from tracehouse.commands.part_task import PartOutcome, PartTask
 from tracehouse.findings import Findings
 from tracehouse.ingest import fields
 from tracehouse.ingest.read import read_file

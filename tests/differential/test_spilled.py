@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tracegen import Trace
 
 from tracehouse import spill as spilling
-from tracehouse.commands.part import PartTask, run_part
+from tracehouse.commands.part import run_part
+from tracehouse.commands.part_task import PartTask
 from tracehouse.ingest.discover import SourceFile
 from tracehouse.spill import Spill
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tracehouse.commands.part import PartOutcome, PartTask, run_part
+from tracehouse.commands.part import run_part
+from tracehouse.commands.part_task import PartOutcome, PartTask
 from tracehouse.spill import give_back
 
 

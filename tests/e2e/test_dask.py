@@ -10,7 +10,7 @@ from warehouses import analyse, contents, drawn, files_of, query, temporary_file
 
 from tracehouse import __version__
 from tracehouse.commands import analyze, division, executors
-from tracehouse.commands.part import PartTask
+from tracehouse.commands.part_task import PartTask
 from tracehouse.errors import UsageError
 from tracehouse.storage.place import reading
 

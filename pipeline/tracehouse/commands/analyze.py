@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
-import stat
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,23 +15,28 @@ from tracehouse.analysis.kernel_cache import forget
 from tracehouse.analysis.settings import DEFAULT, Settings
 from tracehouse.commands import division, memory, run_record
 from tracehouse.commands.captures import forget_captures
-from tracehouse.commands.executors import DaskCluster, Pool, ThisProcess, Workers
-from tracehouse.commands.part import PartOutcome, PartTask, TraceResult, run_part, settings_noted
+from tracehouse.commands.changes import has_killed, held_traces, is_unchanged, without_lake
+from tracehouse.commands.executors import ThisProcess
+from tracehouse.commands.part import run_part
+from tracehouse.commands.part_entries import settings_noted
 from tracehouse.commands.part_in_store import run_part_in_store
-from tracehouse.commands.schedule import KILLER, STARVED, Schedule
+from tracehouse.commands.part_task import PartOutcome, PartTask, TraceResult
+from tracehouse.commands.schedule import Schedule
+from tracehouse.commands.vanished import vanished_files
+from tracehouse.commands.workforce import choose_workers
 from tracehouse.errors import TracehouseError, UsageError
-from tracehouse.ingest.capture_folders import Divided, divide, with_captures
+from tracehouse.ingest.capture_folders import Divided, divide
 from tracehouse.ingest.discover import Discovery, SourceFile, discover
 from tracehouse.ingest.limits import DEFAULT_LIMITS, Limits
 from tracehouse.ingest.read import check_reader
-from tracehouse.ingest.recognise import is_temporary, is_url
+from tracehouse.ingest.recognise import is_temporary
 from tracehouse.storage import compaction, layout, upkeep
 from tracehouse.storage.address import url_of
-from tracehouse.storage.manifest import PRUNED, FileEntry, LakeState, load_state
+from tracehouse.storage.manifest import FileEntry, LakeState, load_state
 from tracehouse.storage.place import Place, writing
 from tracehouse.storage.runs import RunRecord
 from tracehouse.storage.writer import PartWriter, commit_staged
-from tracehouse.vocab import FileRole, Status
+from tracehouse.vocab import Status
 from tracehouse.warehouse.build import WAREHOUSE, copied_tables
 from tracehouse.warehouse.connection import limit_memory
 from tracehouse.warehouse.publish import publish
@@ -121,7 +124,7 @@ def analyze(
         )
     found = discover(paths)
     unreadable = (SourceFile(path, 0, 0) for path in found.unreadable)
-    divided = divide(_without_lake(found.files, out), capture)
+    divided = divide(without_lake(found.files, out), capture)
     files = (*divided.traces, *unreadable)
     arguments = run_record.arguments_of(
         paths,
@@ -193,7 +196,7 @@ class _Run:
         upkeep.clean(self.place.folder)
         if prune:
             state = load_state(self.place.folder)
-            vanished = _vanished(self.paths, state, self.found.unreadable)
+            vanished = vanished_files(self.paths, state, self.found.unreadable)
             self.pruned = upkeep.prune(self.place.folder, vanished)
 
     def work(self, workers: int | None, dask: str | None, *, apart: bool) -> None:
@@ -204,11 +207,11 @@ class _Run:
         limits = self.pattern.limits
         noted = (digest, settings_noted(self.pattern.settings, limits, is_too_large=True))
         seen = {entry.path: entry for entry in state.files}
-        changed = [f for f in self.files if not _is_unchanged(f, seen, self.divided, noted)]
+        changed = [f for f in self.files if not is_unchanged(f, seen, self.divided, noted)]
         self.untouched = {file.path for file in self.files} - {file.path for file in changed}
         if self.pattern.label is not None:
             _relabel(folder, [seen[path] for path in sorted(self.untouched)], self.pattern.label)
-        pattern = replace(self.pattern, known=_held(state, digest, self.untouched))
+        pattern = replace(self.pattern, known=held_traces(state, digest, self.untouched))
         tasks = division.divide(changed, pattern, memory.text_within(self.limit))
         self.alone += [
             file.path
@@ -217,8 +220,8 @@ class _Run:
             if memory.need(task.text_bytes) > self.limit
         ]
         # One of these killed its process in the last run: it must not be this one.
-        apart = apart or any(_has_killed(seen.get(file.path)) for file in changed)
-        runner = _workers(tasks, workers, dask, self.limit, apart=apart)
+        apart = apart or any(has_killed(seen.get(file.path)) for file in changed)
+        runner = choose_workers(tasks, workers, dask, self.limit, apart=apart)
         self.record = replace(
             self.record,
             executor=runner.name,
@@ -332,49 +335,6 @@ def _check_out(out: Path) -> None:
         )
 
 
-def _held(state: LakeState, settings: str, untouched: Set[str]) -> frozenset[str]:
-    """The traces whose rows count and depend on these settings alone: they need no rows again.
-
-    What captures told of a trace holds only as long as all of its files are untouched.
-    """
-    parts = {part.id for part in state.parts if part.settings == settings}
-    held = {trace_id for trace_id, part in state.owners.items() if part in parts}
-    doubtful = {
-        trace.trace_id
-        for entry in state.files
-        if entry.settings != settings and entry.path not in untouched
-        for trace in entry.traces
-    }
-    return frozenset(held - doubtful)
-
-
-def _is_unchanged(
-    file: SourceFile, seen: Mapping[str, FileEntry], divided: Divided, noted: Sequence[str]
-) -> bool:
-    """Whether a file is as it was, and was analysed with these settings and captures.
-
-    Or was dropped for its age. One whose version is not known (0) is read again; a link to nothing
-    has none and no size.
-    """
-    entry, captures = seen.get(file.path), divided.of(file)
-    if entry is None:
-        return False
-    if entry.status != PRUNED:
-        if entry.settings not in {with_captures(settings, captures) for settings in noted}:
-            return False
-        if any(not _is_seen_capture(capture, seen.get(capture.path)) for capture in captures):
-            return False
-    if not file.mtime_ns and (file.size or is_url(file.path)):
-        return False
-    return (entry.size, entry.mtime_ns) == (file.size, file.mtime_ns)
-
-
-def _is_seen_capture(file: SourceFile, entry: FileEntry | None) -> bool:
-    """Whether a capture file was read as one; what the system did not let be read was not."""
-    version = file.size, file.mtime_ns, FileRole.CAPTURE
-    return entry is not None and (entry.size, entry.mtime_ns, entry.role) == version
-
-
 def _refused(captures: Sequence[FileEntry]) -> list[TraceResult]:
     """The captures that cannot be used, as results of the run."""
     return [
@@ -384,87 +344,12 @@ def _refused(captures: Sequence[FileEntry]) -> list[TraceResult]:
     ]
 
 
-def _has_killed(entry: FileEntry | None) -> bool:
-    """Whether the last run that saw a file gave it up because its process died of it."""
-    return entry is not None and entry.reason in (KILLER, STARVED)
-
-
-def _without_lake(files: Sequence[SourceFile], out: Path) -> list[SourceFile]:
-    """Leave out the lake's own manifests, which are JSON, where `out` lies below a folder read."""
-    url = url_of(out)
-    if url is not None:
-        return [f for f in files if not f.path.startswith(f"{url}/{layout.LAKE}/")]
-    lake = os.path.realpath(out / layout.LAKE) + os.sep
-    return [f for f in files if is_url(f.path) or not os.path.realpath(f.path).startswith(lake)]
-
-
 def _relabel(out: Path, entries: Sequence[FileEntry], label: str) -> None:
     """Give files that need not be read again their new label, in a part without rows."""
     renamed = [replace(entry, label=label) for entry in entries if entry.label != label]
     if renamed:
         with PartWriter(out, layout.part_id(layout.next_part_number(out))) as writer:
             commit_staged(out, writer.stage(renamed, []))
-
-
-def _vanished(paths: Sequence[str], state: LakeState, unreadable: Sequence[str]) -> list[str]:
-    """The local files that `paths` cover, were seen once and are no files now."""
-    return [
-        entry.path
-        for entry in state.files
-        if not is_url(entry.path)
-        and entry.path not in unreadable
-        and any(_covers(path, entry.path) for path in paths if not is_url(path))
-        and _is_gone(entry.path)
-    ]
-
-
-def _covers(path: str, file: str) -> bool:
-    """Whether `path` names `file` or a folder above it: literally if it exists, else as a glob."""
-    absolute = Path(os.path.abspath(path))  # noqa: PTH100 (keeps links, as discover does)
-    if absolute.exists():
-        return Path(file).is_relative_to(absolute)
-    return _matches(absolute.parts, Path(file).parts)
-
-
-def _matches(pattern: Sequence[str], steps: Sequence[str]) -> bool:
-    """Whether the steps of a glob match a path's first steps."""
-    if not pattern:
-        return True
-    first, rest = pattern[0], pattern[1:]
-    if first == "**":
-        return _matches(rest, steps) or (bool(steps) and _matches(pattern, steps[1:]))
-    return bool(steps) and fnmatch.fnmatchcase(steps[0], first) and _matches(rest, steps[1:])
-
-
-def _is_gone(path: str) -> bool:
-    """Whether no file is at `path`; in a folder that cannot be searched it may still be there."""
-    try:
-        return not stat.S_ISREG(Path(path).stat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False
-
-
-def _workers(
-    tasks: Sequence[PartTask], asked: int | None, dask: str | None, limit: int, *, apart: bool
-) -> Workers:
-    """Choose what runs the tasks: as many processes as there are cores, tasks and memory for.
-
-    `apart`: not this process, in which one that kills its process would end the run; nor, unless
-    one was asked for, where the text of a part may need more than half of the memory.
-    """
-    if dask is not None:
-        return DaskCluster(dask, tasks[0]) if tasks else ThisProcess()
-    is_large = any(memory.need(t.text_bytes) - memory.need(0) > limit // 2 for t in tasks)
-    apart = apart or (asked is None and is_large)
-    # A larger part is of one file: it runs by itself if it must.
-    largest = min(max((task.text_bytes for task in tasks), default=0), division.PART_BYTES)
-    by_memory = max(limit // memory.need(largest), 1)
-    count = min(asked or min(memory.cores(), by_memory), len(tasks))
-    if count > 1 or (apart and tasks):
-        return Pool(max(count, 1))
-    return ThisProcess()
 
 
 def _unchanged(out: Path, entries: Sequence[FileEntry]) -> list[TraceResult]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tracehouse.commands.part import PartTask
+from tracehouse.commands.part_task import PartTask
 from tracehouse.ingest.discover import SourceFile
 from tracehouse.storage import layout
 

@@ -16,7 +16,7 @@ from tracehouse.analysis.settings import DEFAULT
 from tracehouse.commands.advice import Evidence, advices
 from tracehouse.commands.captures import forget_captures, read_captures
 from tracehouse.commands.first_bytes import kind_of_bytes, shown_bytes
-from tracehouse.commands.part import issue_rows
+from tracehouse.commands.linked_trace import issue_rows
 from tracehouse.commands.read import Trace, analysed
 from tracehouse.errors import CODES, RejectedFile, Severity, UsageError
 from tracehouse.findings import Findings

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tracehouse import __version__
-from tracehouse.commands.part import PartOutcome, PartTask
+from tracehouse.commands.part_task import PartOutcome, PartTask
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.spill import give_back
 from tracehouse.storage import layout

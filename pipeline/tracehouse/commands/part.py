@@ -8,115 +8,43 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-from tracehouse import __version__
 from tracehouse.analysis.devices import device_of
-from tracehouse.analysis.graft import graft
-from tracehouse.analysis.link import link
-from tracehouse.analysis.settings import DEFAULT, Settings
 from tracehouse.analysis.summaries import summarise
-from tracehouse.analysis.triton_kernels import triton_kernels
 from tracehouse.commands import memory
 from tracehouse.commands.captures import CaptureOutcome, ReadCaptures, read_captures
-from tracehouse.commands.statuses import WORST_FIRST, status_of
+from tracehouse.commands.linked_trace import (
+    LINKED,
+    empty_row,
+    issue_rows,
+    linked_tables,
+    trace_row,
+)
+from tracehouse.commands.part_entries import FoundTrace, capture_entry_of, entry_of, shown
+from tracehouse.commands.part_task import PartOutcome, PartTask, TraceResult
 from tracehouse.errors import RejectedFile
 from tracehouse.findings import Findings
 from tracehouse.formulas.arch import Arch
-from tracehouse.ingest.capture_folders import CaptureFiles, with_captures
 from tracehouse.ingest.discover import SourceFile
-from tracehouse.ingest.limits import DEFAULT_LIMITS, Limits
-from tracehouse.ingest.read import ReadTrace, RejectedMember, envelope_text, read_file
+from tracehouse.ingest.read import ReadTrace, RejectedMember, read_file
 from tracehouse.schema.tables import ISSUES, TABLES, TRACES
-from tracehouse.spill import AFTER_ROWS, Spill, SpillError, give_back
+from tracehouse.spill import Spill, SpillError, give_back
 from tracehouse.stopwatch import Stopwatch
-from tracehouse.storage.manifest import FileEntry, TraceRef
-from tracehouse.storage.writer import PartWriter, StagedPart
-from tracehouse.vocab import Category, FileRole, Status
+from tracehouse.storage.manifest import FileEntry
+from tracehouse.storage.writer import PartWriter
+from tracehouse.vocab import Status
 from tracehouse.warehouse.connection import limit_memory
 
-LINKED = (
-    *("ops", "signatures", "launches", "annotations", "kernels", "spans"),
-    "triton_kernels",
-)
 _LARGE_BYTES = 64 << 20  # text that leaves freed memory worth giving back to the system
 # Of the machine rather than of the file: the next run tries again.
 _TRIED_AGAIN = frozenset({"READ_FAILED", "WORKER_DIED", "MEMORY_LIMIT"})
 _LEAST_IN_ALL = 256 << 20  # for views that could not do with less
-
-
-@dataclass(frozen=True, slots=True)
-class PartTask:
-    """What one task is to do.
-
-    `known`: traces that the lake holds already, which need no rows again. `captures`: capture files
-    of the traces, by path of the trace; what they tell is new, so that `known` does not count
-    there. `text_bytes`: a guess at the length of the files' text. `memory_bytes`: that the run may
-    use, None for no limit. `query_bytes`: memory for the SQL views, None for what DuckDB takes.
-    `spill_rows`: of a trace's frame, beyond which its columns are in temporary files. `is_alone`: a
-    process died of these files, and nothing else runs beside them. `store`: URL of the bucket that
-    the files go to from a worker which does not see `out`, None if it does.
-    """
-
-    out: Path
-    part_id: str
-    files: tuple[SourceFile, ...]
-    label: str | None
-    reader: str
-    known: frozenset[str]
-    keep_secrets: bool = False
-    settings: Settings = DEFAULT
-    limits: Limits = DEFAULT_LIMITS
-    captures: Mapping[str, CaptureFiles] = field(default_factory=dict)
-    text_bytes: int = 0
-    memory_bytes: int | None = None
-    query_bytes: int | None = None
-    spill_rows: int = AFTER_ROWS
-    is_alone: bool = False
-    store: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TraceResult:
-    """What became of one trace, or of a file that holds none.
-
-    events, kernels, busy_ns: None where they are not known. seconds: CPU time of reading and
-    linking. stages: CPU seconds by stage (`stopwatch.STAGES`), empty where nothing was analysed.
-    bytes: length of its text. skipped: it was not read again, because its file has not changed.
-    """
-
-    path: str
-    status: str
-    reason: str | None
-    events: int | None = None
-    kernels: int | None = None
-    busy_ns: int | None = None
-    seconds: float = 0.0
-    stages: Mapping[str, float] = field(default_factory=dict)
-    bytes: int | None = None
-    skipped: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PartOutcome:
-    """A staged part, ready to be committed, and what became of its traces.
-
-    cpu_seconds: of the process while it worked on it. peak_bytes: its largest resident set.
-    """
-
-    staged: StagedPart
-    results: tuple[TraceResult, ...]
-    cpu_seconds: float = 0.0
-    peak_bytes: int = 0
 
 
 def run_part(task: PartTask) -> PartOutcome:
@@ -164,19 +92,6 @@ def _staged(work: _Work, started: float) -> PartOutcome:
 
 
 @dataclass(slots=True)
-class _Outcome:
-    """One trace of a file: where it was found, and the row of `traces` it has or would have."""
-
-    trace_id: str
-    path: str
-    row: dict[str, Any]
-    is_new: bool
-    is_unread: bool = False  # the system did not let it be read: the next run tries again
-    is_too_large: bool = False  # limits may be raised: then it is read again
-    stages: dict[str, float] = field(default_factory=dict)  # CPU seconds by stage
-
-
-@dataclass(slots=True)
 class _Work:
     """A part under construction."""
 
@@ -185,7 +100,7 @@ class _Work:
     spill: Spill
     held: set[str] = field(default_factory=set)  # traces with rows in the part
     unlinked: set[str] = field(default_factory=set)  # those of them that have only events
-    files: list[tuple[SourceFile, list[_Outcome]]] = field(default_factory=list)
+    files: list[tuple[SourceFile, list[FoundTrace]]] = field(default_factory=list)
     tables: dict[str, list[pa.Table]] = field(default_factory=lambda: {name: [] for name in LINKED})
     notes: dict[str, Findings] = field(default_factory=dict)  # of the traces held
     archs: dict[str, Arch | None] = field(default_factory=dict)
@@ -195,7 +110,7 @@ class _Work:
 
     def read(self, file: SourceFile) -> None:
         """Read and link the traces of a file."""
-        found: list[_Outcome] = []
+        found: list[FoundTrace] = []
         self.files.append((file, found))
         with self.watch.stage("read"):
             self._read(file, found)
@@ -204,7 +119,7 @@ class _Work:
         """Take a file as one that cannot be used."""
         self.files.append((file, [self._rejected(file.path, error, Findings())]))
 
-    def _read(self, file: SourceFile, found: list[_Outcome]) -> None:
+    def _read(self, file: SourceFile, found: list[FoundTrace]) -> None:
         archive = Findings()
         captures = self._captures(file)
         started = time.process_time()
@@ -254,7 +169,9 @@ class _Work:
         self.unlinked.add(trace_id)
         return True
 
-    def _linked(self, trace: ReadTrace, captures: ReadCaptures | None, started: float) -> _Outcome:
+    def _linked(
+        self, trace: ReadTrace, captures: ReadCaptures | None, started: float
+    ) -> FoundTrace:
         """Link a trace that was read; the same content a second time needs only its status."""
         linked: dict[str, pa.Table] = {}
         if trace.is_new:
@@ -274,7 +191,7 @@ class _Work:
             for name in LINKED:
                 self.tables[name].append(linked[name])
             self.notes[trace.trace_id] = trace.findings
-        return _Outcome(trace.trace_id, trace.path, row, trace.is_new, stages=self.watch.take())
+        return FoundTrace(trace.trace_id, trace.path, row, trace.is_new, stages=self.watch.take())
 
     def _link(self, trace: ReadTrace, captures: ReadCaptures | None) -> dict[str, pa.Table]:
         settings = self.task.settings
@@ -292,25 +209,25 @@ class _Work:
         if limit is not None and needed > limit and rows > self.task.spill_rows:
             raise beyond_memory(rows, needed, limit)
 
-    def _failed(self, path: str, error: Exception) -> _Outcome:
+    def _failed(self, path: str, error: Exception) -> FoundTrace:
         message = f"its analysis failed: {type(error).__name__}: {error}"
         hint = "this is an error in Tracehouse: please report it"
         return self._rejected(
             path, RejectedFile(message, code="ANALYSIS_FAILED", hint=hint), Findings()
         )
 
-    def _rejected(self, path: str, error: RejectedFile, findings: Findings) -> _Outcome:
+    def _rejected(self, path: str, error: RejectedFile, findings: Findings) -> FoundTrace:
         """A trace of status rejected, with an id of its own: its path's."""
         trace_id = xxhash.xxh3_64(f"rejected:{path}".encode(errors="surrogateescape")).hexdigest()
         findings.add(error.code, example=str(error))
-        row = _empty_row(trace_id, self.task.reader) | {
+        row = empty_row(trace_id, self.task.reader) | {
             "status": Status.REJECTED.value,
-            "reason": _shown(str(error)),
+            "reason": shown(str(error)),
         }
         self.held.add(trace_id)
         self.notes[trace_id] = findings
         is_unread, is_too_large = error.code in _TRIED_AGAIN, error.code == "TOO_LARGE"
-        return _Outcome(trace_id, path, row, True, is_unread, is_too_large)
+        return FoundTrace(trace_id, path, row, True, is_unread, is_too_large)
 
     def summarise(self) -> None:
         """Evaluate the SQL views and write every table, last `traces`: it says what that took."""
@@ -407,15 +324,15 @@ class _Work:
     def entries(self) -> list[FileEntry]:
         """What the manifest says of the files."""
         return [
-            *(_entry(file, found, self.task) for file, found in self.files),
-            *(_capture_entry(outcome, self.task.label) for outcome in self.captures.values()),
+            *(entry_of(file, found, self.task) for file, found in self.files),
+            *(capture_entry_of(outcome, self.task.label) for outcome in self.captures.values()),
         ]
 
     def outcome(self) -> tuple[TraceResult, ...]:
         """What became of every trace."""
         return tuple(
             TraceResult(
-                path=_shown(o.path),
+                path=shown(o.path),
                 status=o.row["status"],
                 reason=o.row["reason"],
                 events=o.row["events"],
@@ -430,165 +347,5 @@ class _Work:
         )
 
 
-def _shown(text: str) -> str:
-    """Return a path or message so that it can be stored: what is not UTF-8 becomes an escape."""
-    return text.encode(errors="backslashreplace").decode()
-
-
 def _of_trace(table: pa.Table, trace_id: str) -> pa.Table:
     return table.filter(pc.equal(table["trace_id"].cast(pa.string()), trace_id))
-
-
-def settings_noted(settings: Settings, limits: Limits, *, is_too_large: bool = False) -> str:
-    """Return what the manifest notes of a file's settings: of the limits only where they told."""
-    return f"{settings.digest}/{limits.digest}" if is_too_large else settings.digest
-
-
-def _entry(file: SourceFile, found: list[_Outcome], task: PartTask) -> FileEntry:
-    label = task.label
-    is_too_large = any(o.is_too_large for o in found)
-    noted = settings_noted(task.settings, task.limits, is_too_large=is_too_large)
-    worst = min(found, key=lambda o: WORST_FIRST.index(Status(o.row["status"])))
-    readable = [o.trace_id for o in found if o.row["status"] != Status.REJECTED]
-    content: str | None = readable[0] if len(readable) == 1 else None
-    if len(readable) > 1:
-        content = xxhash.xxh3_64("".join(readable).encode()).hexdigest()
-    return FileEntry(
-        path=file.path,
-        size=file.size,
-        mtime_ns=0 if any(o.is_unread for o in found) else file.mtime_ns,
-        content_hash=content,
-        status=worst.row["status"],
-        reason=worst.row["reason"],
-        label=_shown(PurePosixPath(file.path).parent.name if label is None else label),
-        traces=tuple(TraceRef(o.trace_id, _shown(o.path)) for o in found),
-        settings=with_captures(noted, task.captures.get(file.path, ())),
-    )
-
-
-def _capture_entry(outcome: CaptureOutcome, label: str | None) -> FileEntry:
-    file = outcome.file
-    return FileEntry(
-        path=file.path,
-        size=file.size,
-        mtime_ns=0 if outcome.is_unread else file.mtime_ns,
-        content_hash=outcome.content_hash,
-        status=outcome.status.value,
-        reason=None if outcome.reason is None else _shown(outcome.reason),
-        label=_shown(PurePosixPath(file.path).parent.name if label is None else label),
-        traces=(),
-        role=FileRole.CAPTURE.value,
-    )
-
-
-def _empty_row(trace_id: str, reader: str) -> dict[str, Any]:
-    return dict.fromkeys(TRACES.names) | {
-        "trace_id": trace_id,
-        "analysed_at": datetime.now(UTC),
-        "pipeline_version": __version__,
-        "reader": reader,
-    }
-
-
-def issue_rows(trace_id: str, findings: Findings) -> list[dict[str, Any]]:
-    """Return the rows of table `issues` that the findings of a trace make."""
-    return [
-        {
-            "trace_id": trace_id,
-            "code": f.code.word,
-            "severity": f.code.severity.value,
-            "count": f.count,
-            "first_event_id": f.first_event_id,
-            "example": f.example,
-            "action": f.code.action,
-        }
-        for f in findings
-    ]
-
-
-def note_device(
-    findings: Findings, linked: dict[str, pa.Table], arch: Arch | None, devices: Sequence[str]
-) -> None:
-    """Add UNKNOWN_DEVICE where there is GPU work of known inputs and no peaks to measure it by."""
-    if arch is None and linked["kernels"].num_rows and linked["signatures"].num_rows:
-        findings.add("UNKNOWN_DEVICE", example=", ".join(sorted(set(devices))) or None)
-
-
-def linked_tables(
-    trace: ReadTrace,
-    arch: Arch | None,
-    settings: Settings,
-    captures: ReadCaptures | None = None,
-    watch: Stopwatch | None = None,
-) -> dict[str, pa.Table]:
-    """Make the tables LINKED of a trace; what is odd is added to its findings.
-
-    `captures`: of the graphs that it replays, None if there are none. `watch`: counts the time of
-    the stages `link` and `formulas`.
-    """
-    findings = trace.findings
-    watch = Stopwatch() if watch is None else watch
-    rules, grammars = settings.rules, settings.grammars
-    with watch.stage("link"):
-        linked = link(
-            trace.frame,
-            trace.trace_id,
-            findings=findings,
-            rules=rules,
-            grammars=grammars,
-            spill=trace.spill,
-        )
-        if captures is not None:
-            captures.note(findings)
-            rank = trace.about.rank
-            linked = graft(linked, captures.captures, rank, rules, findings=findings)
-            linked = {name: trace.spill.table(table) for name, table in linked.items()}
-    with watch.stage("formulas"):
-        calls = triton_kernels(linked, arch, settings, findings=findings)
-        linked["triton_kernels"] = trace.spill.table(calls)
-    note_device(findings, linked, arch, trace.about.devices)
-    return {name: linked[name] for name in LINKED}
-
-
-def trace_row(
-    trace: ReadTrace, linked: dict[str, pa.Table], reader: str, seconds: float
-) -> dict[str, Any]:
-    """Return the row of table `traces`; `linked` is empty where the trace was linked before."""
-    status, reason = status_of(trace.findings)
-    row = _empty_row(trace.trace_id, reader) | {
-        "status": status.value,
-        "reason": reason,
-        "bytes": trace.bytes,
-        "events": trace.events,
-        "framework": trace.about.framework,
-        "torch_version": trace.about.torch_version,
-        "world_size": trace.about.world_size,
-        "rank": trace.about.rank,
-        "devices": list(trace.about.devices),
-        "arch": trace.about.arch,
-        "base_time_ns": trace.about.base_time_ns,
-        "start_ns": trace.span_ns[0],
-        "end_ns": trace.span_ns[1],
-        "seconds": seconds,
-        "envelope": envelope_text(trace),
-    }
-    if linked:
-        kernels = linked["kernels"]
-        is_kernel = pc.equal(kernels["category"].cast(pa.string()), Category.KERNEL.value)
-        row["kernels"] = pc.sum(is_kernel, min_count=0).as_py()
-        row["gpu_events"] = kernels.num_rows
-        row["ops"] = linked["ops"].num_rows
-        row["start_ns"], row["end_ns"] = _span(trace.span_ns, kernels)
-    return row
-
-
-def _span(host: tuple[int | None, int | None], kernels: pa.Table) -> tuple[int | None, int | None]:
-    """Widen the span of the host's events by the GPU activities that count."""
-    ends = pc.add(kernels["ts_ns"], kernels["dur_ns"])
-    timed = kernels["ts_ns"].filter(pc.is_valid(ends))
-    starts = [host[0], pc.min(timed).as_py()]
-    lasts = [host[1], pc.max(ends).as_py()]
-    return (
-        min((t for t in starts if t is not None), default=None),
-        max((t for t in lasts if t is not None), default=None),
-    )

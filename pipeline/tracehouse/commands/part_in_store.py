@@ -6,7 +6,8 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from tracehouse.commands.part import PartOutcome, PartTask, run_part
+from tracehouse.commands.part import run_part
+from tracehouse.commands.part_task import PartOutcome, PartTask
 
 
 def run_part_in_store(task: PartTask) -> PartOutcome:

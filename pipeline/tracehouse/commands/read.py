@@ -14,7 +14,7 @@ from tracehouse.analysis.kernel_cache import forget
 from tracehouse.analysis.settings import DEFAULT, Settings
 from tracehouse.analysis.summaries import summarise
 from tracehouse.commands.captures import ReadCaptures, forget_captures, read_captures
-from tracehouse.commands.part import issue_rows, linked_tables, trace_row
+from tracehouse.commands.linked_trace import issue_rows, linked_tables, trace_row
 from tracehouse.errors import RejectedFile, UsageError
 from tracehouse.findings import Findings
 from tracehouse.ingest.capture_folders import divide

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from tracehouse import __version__
 from tracehouse.analysis.settings import Settings
-from tracehouse.commands.part import TraceResult
+from tracehouse.commands.part_task import TraceResult
 from tracehouse.errors import TracehouseError
 from tracehouse.ingest.recognise import is_url
 from tracehouse.ingest.secrets import redact_text

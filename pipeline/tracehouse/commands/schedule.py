@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from tracehouse.commands import memory
 from tracehouse.commands.division import part_of
 from tracehouse.commands.executors import Run, Workers, cluster_lost
-from tracehouse.commands.part import PartOutcome, PartTask, rejected_part
+from tracehouse.commands.part import rejected_part
+from tracehouse.commands.part_task import PartOutcome, PartTask
 from tracehouse.errors import RejectedFile
 from tracehouse.ingest.discover import SourceFile
 

@@ -6,7 +6,7 @@ import pytest
 from tracegen import Trace
 
 import tracehouse
-from tracehouse.commands import part
+from tracehouse.commands import linked_trace, part
 from tracehouse.commands.analyze import analyze
 from tracehouse.ingest import read as reading
 from tracehouse.spill import SpillError
@@ -26,7 +26,7 @@ def folder(tmp_path):
     return tmp_path / "in"
 
 
-def failing_link(frame, trace_id, *, _link=part.link, **options):
+def failing_link(frame, trace_id, *, _link=linked_trace.link, **options):
     if "k2" in frame["name"].to_pylist():
         raise ValueError("no link")
     return _link(frame, trace_id, **options)
@@ -44,7 +44,7 @@ def failing_read(path, *, _read=part.read_file, **options):
         raise ValueError("no end")
 
 
-FAILURES = {"link": failing_link, "summarise": failing_summarise}
+FAILURES = {"link": (linked_trace, failing_link), "summarise": (part, failing_summarise)}
 
 
 def query(out, sql):
@@ -58,7 +58,8 @@ def test_only_the_guilty_trace_is_rejected(tmp_path, folder, monkeypatch, name, 
     out = tmp_path / "out"
     monkeypatch.setattr(reading, "HOLD_BYTES", hold)
     with monkeypatch.context() as broken:
-        broken.setattr(part, name, FAILURES[name])
+        module, failing = FAILURES[name]
+        broken.setattr(module, name, failing)
         report = analyze([str(folder)], out, workers=1)
     status = [("a.json", "ok"), ("b.json", "rejected"), ("c.json", "ok"), ("d.json.gz", "rejected")]
     status = [(str(folder / file), word) for file, word in status]

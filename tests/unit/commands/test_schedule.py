@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracehouse.commands import division, memory
-from tracehouse.commands.part import PartTask
+from tracehouse.commands.part_task import PartTask
 from tracehouse.commands.schedule import Schedule
 from tracehouse.errors import UsageError
 from tracehouse.ingest.discover import SourceFile
