@@ -122,7 +122,7 @@ def test_a_full_folder_for_temporary_files_stops_the_run(tmp_path, folder, monke
     def full(*_arguments, **_options):
         raise SpillError(28, "No space left on device", "/tmp")
 
-    monkeypatch.setattr(part, name, full)
+    monkeypatch.setattr(linked_trace if name == "link" else part, name, full)
     with pytest.raises(OSError, match=r"No space left on device: '/tmp'"):
         analyze([str(folder)], tmp_path / "out", workers=1)
     monkeypatch.undo()
