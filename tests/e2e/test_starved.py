@@ -22,7 +22,7 @@ from killers import attempts_of
 from warehouses import analyse, drawn, query, temporary_files
 
 import tracehouse
-from tracehouse.commands import analyze, division, part
+from tracehouse.commands import analyze, division, linked_trace, part
 from tracehouse.commands.part import run_part
 from tracehouse.commands.schedule import STARVED
 from tracehouse.errors import TracehouseError
@@ -193,7 +193,8 @@ def test_in_a_part_of_several_only_the_one_that_needs_it_goes(tmp_path, folder, 
 def test_memory_that_an_analysis_is_refused(tmp_path, folder, monkeypatch, stage, error):
     out = tmp_path / "out"
     hungry = drawn(7).write(folder / "hungry.json")
-    real = getattr(part, stage)
+    module = linked_trace if stage == "link" else part
+    real = getattr(module, stage)
 
     def starved(*arguments, **options):
         if "aten::op7" in str(arguments) or str(hungry) in arguments:
@@ -201,7 +202,7 @@ def test_memory_that_an_analysis_is_refused(tmp_path, folder, monkeypatch, stage
         return real(*arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(part, stage, starved)
+        patch.setattr(module, stage, starved)
         report = analyse(folder, out=out)
     assert (report.rejected, report.record.worker_deaths) == (1, 0)
     assert query(out, "SELECT path, reason FROM files WHERE status <> 'ok'") == [
