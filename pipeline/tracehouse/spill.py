@@ -51,7 +51,7 @@ class Spill:
 
     def array(self, values: NDArray[_Scalar]) -> NDArray[_Scalar]:
         """Put an array away."""
-        if not self._takes(values.nbytes):
+        if not self._takes(values):
             return values
         with _file() as file:
             _write(file, values)
@@ -59,7 +59,7 @@ class Spill:
 
     def column(self, values: pa.Array) -> pa.Array:
         """Put an Arrow array away."""
-        if not self._takes(values.nbytes):
+        if not self._takes(values):
             return values
         schema = pa.schema([pa.field("", values.type)])
         stored = self._batches(schema, [pa.RecordBatch.from_arrays([values], schema=schema)])
@@ -71,7 +71,7 @@ class Spill:
 
     def table(self, table: pa.Table) -> pa.Table:
         """Put a table away, chunk by chunk."""
-        if not self._takes(table.nbytes):
+        if not self._takes(table):
             return table
         return self._batches(table.schema, table.to_batches())
 
@@ -98,8 +98,8 @@ class Spill:
             give_back()
             self.rest()
 
-    def _takes(self, size: int) -> bool:
-        return self.is_on and size >= LEAST_BYTES
+    def _takes(self, values: NDArray[Any] | pa.Array | pa.Table) -> bool:
+        return self.is_on and values.nbytes >= LEAST_BYTES  # to sum a table up takes time
 
     def _batches(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.Table:
         with _file() as file:
