@@ -82,6 +82,7 @@ FIRST_OR_END, COMMA_OR_END, VALUE = range(3)
 # to its value, with all white space; of no length if that was long.
 FIRST, SIBLING, HOT, INNER, PARENT, START, LENGTH, KIND, COLUMN, ODD_KEY = range(10)
 HOT_WORD, LEAD, LEAD_LENGTH, NODE_SIZE = range(10, 14)
+_EMPTY = -2  # no node
 _LONGEST_LEAD = PADDING - 8  # it is compared eight bytes at a time
 
 # A known key: address and length of its text (keys of LEVEL 1, inside args, in lower case: they
@@ -798,6 +799,28 @@ def _keep_lead(state: int, node: int, start: int, at: int) -> None:
 
 
 @njit
+def _key_anew(state: int, at: int, parent: int, level: int, is_first: bool) -> tuple[int, int]:
+    """Walk from behind a comma or bracket to the value of the key that stands there.
+
+    Its node below `parent` (0 invalid, -1 the trie is full, _EMPTY: the object ends before its
+    first key), and the position of the value, or behind the object.
+    """
+    lead = at
+    at = _skip_space(at)
+    if is_first and byte_at(at) == 125:
+        return _EMPTY, at + 1
+    node = _key(state, at, parent, level)
+    if node <= 0:
+        return node, at
+    at = _colon(state, at + get(node, LENGTH))
+    if at == 0:
+        return 0, at
+    if get(node, LEAD_LENGTH) == 0:
+        _keep_lead(state, node, lead, at)
+    return node, at
+
+
+@njit
 def _args(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
     """Walk an args object from its `{`: position behind it (0 invalid, -1 a table is full), odd."""
     out = start_out = get(state, ARGS_USED)
@@ -827,20 +850,13 @@ def _args(state: int, at: int, node: int, record: int) -> tuple[int, bool]:
             if byte_at(at) <= 32:
                 at = _skip_space(at)
         else:
-            lead = at
-            at = _skip_space(at)
-            if keys == 1 and byte_at(at) == 125:
+            here, at = _key_anew(state, at, here, 1, keys == 1)
+            if here == _EMPTY:
                 put_byte(out, 125)
                 put(state, ARGS_USED, out + 1)
-                return at + 1, odd
-            here = _key(state, at, here, 1)
+                return at, odd
             if here <= 0:
                 return here, odd
-            at = _colon(state, at + get(here, LENGTH))
-            if at == 0:
-                return 0, odd
-            if get(here, LEAD_LENGTH) == 0:
-                _keep_lead(state, here, lead, at)
         length = get(here, LENGTH) + 1
         odd = odd or get(here, ODD_KEY) != 0
         _copy(out, get(here, START), length)
@@ -1027,18 +1043,11 @@ def _event(state: int, at: int, record: int) -> tuple[int, bool]:
             if byte_at(at) <= 32:
                 at = _skip_space(at)
         else:
-            lead = at
-            at = _skip_space(at)
-            if keys == 1 and byte_at(at) == 125:
-                return at + 1, odd
-            here = _key(state, at, here, 0)
+            here, at = _key_anew(state, at, here, 0, keys == 1)
+            if here == _EMPTY:
+                return at, odd
             if here <= 0:
                 return here, odd
-            at = _colon(state, at + get(here, LENGTH))
-            if at == 0:
-                return 0, odd
-            if get(here, LEAD_LENGTH) == 0:
-                _keep_lead(state, here, lead, at)
         odd = odd or get(here, ODD_KEY) != 0
         kind = get(here, KIND)
         c = byte_at(at)
