@@ -18,11 +18,12 @@ import tracehouse
 from tracehouse.cli.main import main
 from tracehouse.commands.check import check
 from tracehouse.commands.export import export
+from tracehouse.commands.refresh import refresh_warehouse
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.storage import writer
+from tracehouse.storage.layout import WAREHOUSE
 from tracehouse.storage.manifest import load_state
 from tracehouse.storage.verify import lake_faults
-from tracehouse.warehouse.build import WAREHOUSE, refresh
 
 EVENTS = "lake/events/part-000001.parquet"
 COPIED = "lake/trace_timeline/part-000001.parquet"  # a table that the warehouse holds itself
@@ -42,7 +43,7 @@ def past(tmp_path_factory):
 @pytest.fixture
 def out(past, tmp_path):
     copy = shutil.copytree(past[1], tmp_path / "out")
-    refresh(copy)
+    refresh_warehouse(copy)
     return copy
 
 
@@ -291,7 +292,7 @@ def long(tmp_path_factory):
 @pytest.mark.parametrize("harm", [delete, replace, cut, overwrite])
 def test_a_file_that_is_harmed_while_it_is_read(long, tmp_path, harm):
     out = shutil.copytree(long, tmp_path / "out")
-    refresh(out)
+    refresh_warehouse(out)
     with tracehouse.open(out) as warehouse:
         whole = warehouse.sql("SELECT event_id, args FROM events ORDER BY 1").to_pylist()
         reader = warehouse.batches("SELECT event_id, args FROM events")

@@ -15,7 +15,7 @@ import time
 import pytest
 from warehouses import analyse, contents, drawn, temporary_files
 
-from tracehouse.warehouse.build import refresh
+from tracehouse.commands.refresh import refresh_warehouse
 
 CHILD = """
 import os, pathlib, signal, sys
@@ -85,7 +85,7 @@ def history(tmp_path):
 
 def copied(past, name):
     out = shutil.copytree(past, past.with_name(name))
-    refresh(out)
+    refresh_warehouse(out)
     return out
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from warehouses import analyse, contents, drawn, query
 
-from tracehouse.warehouse.build import refresh
+from tracehouse.commands.refresh import refresh_warehouse
 
 READER = """
 import duckdb, sys
@@ -77,7 +77,7 @@ def test_refresh_repoints_a_warehouse_that_was_moved(tmp_path, name):
     analyse(folder, out=out)
     before = contents(out)
     out.rename(moved)
-    refresh(moved)
+    refresh_warehouse(moved)
     assert contents(moved) == before
     assert read(moved, NAMES, tmp_path) == "[('aten::op1',), ('aten::op3',)]"
     drawn(4).write(folder / "c.json")  # and it goes on growing there

@@ -13,8 +13,8 @@ import pytest
 from warehouses import analyse, contents, drawn, query
 
 from tracehouse.commands import analyze, division, memory
+from tracehouse.commands.refresh import refresh_warehouse
 from tracehouse.errors import TracehouseError
-from tracehouse.warehouse.build import refresh
 
 
 def command(*arguments, **options):
@@ -112,7 +112,7 @@ def test_a_run_that_fails_says_why(tmp_path, monkeypatch):
     with pytest.raises(TracehouseError, match="cannot be used"):
         analyse(file, out=out)
     (out / "lake" / "manifests" / "part-000001.json").unlink()
-    refresh(out)
+    refresh_warehouse(out)
     rows = query(out, "SELECT exit_code, error, traces_ok FROM runs ORDER BY run_id")
     assert [row[0] for row in rows] == [1, 1]
     assert "No space left on device" in rows[0][1]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from objects import copied, keys
 
 from tracehouse.storage.manifest import all_files, load_state
 from tracehouse.storage.place import reading, writing
@@ -120,17 +121,6 @@ def child(to_reach_s3, tmp_path_factory):
         process.stdin.close()
 
 
-def listed(bucket, name):
-    found = bucket[0].list_objects_v2(Bucket=bucket[1], Prefix=f"{name}/")
-    return {entry["Key"].removeprefix(f"{name}/") for entry in found.get("Contents", ())}
-
-
-def copied(bucket, source, target):
-    for key in listed(bucket, source):
-        origin = {"Bucket": bucket[1], "Key": f"{source}/{key}"}
-        bucket[0].copy_object(Bucket=bucket[1], Key=f"{target}/{key}", CopySource=origin)
-
-
 def seen(bucket, name):
     """What a reader sees in the manifests: files, and rows that count by table and trace."""
     with reading(Path(f"s3://{bucket[1]}/{name}")) as (folder, need):
@@ -148,7 +138,7 @@ def seen(bucket, name):
 
 def assert_open_warehouse_is_whole(bucket, name):
     """All that the published warehouse was built from is there."""
-    there = listed(bucket, name)
+    there = keys(bucket, name)
     if "warehouse.duckdb" not in there:
         return
     body = bucket[0].get_object(Bucket=bucket[1], Key=f"{name}/warehouse.duckdb")["Body"]
@@ -165,7 +155,7 @@ def refuse(bucket, name):
         named = {file.path for file in all_files(load_state(folder))}
     return {
         key
-        for key in listed(bucket, name) - named
+        for key in keys(bucket, name) - named
         if not key.endswith((".json", ".duckdb", ".lock")) and "/damaged/" not in key
     }
 

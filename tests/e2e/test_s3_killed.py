@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from objects import copied
 from warehouses import analyse, contents, drawn, names_in
 
 from tracehouse.storage import compaction
@@ -63,17 +64,6 @@ STEPS = (
 
 def url(bucket, name):
     return Path(f"s3://{bucket[1]}/{name}")
-
-
-def keys(bucket, name):
-    listed = bucket[0].list_objects_v2(Bucket=bucket[1], Prefix=f"{name}/")
-    return {entry["Key"].removeprefix(f"{name}/") for entry in listed.get("Contents", ())}
-
-
-def copied(bucket, source, target):
-    for key in keys(bucket, source):
-        origin = {"Bucket": bucket[1], "Key": f"{source}/{key}"}
-        bucket[0].copy_object(Bucket=bucket[1], Key=f"{target}/{key}", CopySource=origin)
 
 
 def test_killed_before_a_request(bucket, tmp_path, monkeypatch):

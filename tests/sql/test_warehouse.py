@@ -14,8 +14,10 @@ import pytest
 from part_tables import A, B, activity, part, stored
 
 from tracehouse.analysis.summaries import evaluated
+from tracehouse.commands.refresh import refresh_warehouse
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.schema.tables import TABLES
+from tracehouse.storage.layout import WAREHOUSE
 from tracehouse.storage.manifest import (
     FileEntry,
     LakeState,
@@ -25,7 +27,7 @@ from tracehouse.storage.manifest import (
     commit_part,
 )
 from tracehouse.storage.writer import checksum
-from tracehouse.warehouse.build import WAREHOUSE, build, refresh
+from tracehouse.warehouse.build import build
 from tracehouse.warehouse.catalogue import live_views, relations
 from tracehouse.warehouse.query import Warehouse
 from tracehouse.warehouse.views import load_views
@@ -316,14 +318,14 @@ def test_refresh_follows_a_moved_folder(tmp_path):
     before, after = tmp_path / "before", tmp_path / "after"
     before.mkdir()
     commit_part(before, write_part(before, "part-000001", tables_of(A), [entry("/a", A)]))
-    refresh(before)
+    refresh_warehouse(before)
     before.rename(after)
     with Warehouse(after) as moved:
         assert moved.table("kernels")["trace_id"].to_pylist() == [A]
     with duckdb.connect(after / WAREHOUSE, read_only=True) as alone:
         with pytest.raises(duckdb.IOException):
             alone.sql("FROM kernels").fetchall()
-    refresh(after)
+    refresh_warehouse(after)
     with duckdb.connect(after / WAREHOUSE, read_only=True) as alone:
         assert alone.sql("SELECT trace_id FROM kernels").fetchall() == [(A,)]
     with Warehouse(after) as warehouse:

@@ -32,12 +32,13 @@ from tracehouse.ingest.read import check_reader
 from tracehouse.ingest.recognise import is_temporary
 from tracehouse.storage import compaction, layout, upkeep
 from tracehouse.storage.address import url_of
+from tracehouse.storage.layout import WAREHOUSE
 from tracehouse.storage.manifest import FileEntry, LakeState, load_state
 from tracehouse.storage.place import Place, writing
 from tracehouse.storage.runs import RunRecord
 from tracehouse.storage.writer import PartWriter, commit_staged
 from tracehouse.vocab import Status
-from tracehouse.warehouse.build import WAREHOUSE, copied_tables
+from tracehouse.warehouse.build import copied_tables
 from tracehouse.warehouse.connection import limit_memory
 from tracehouse.warehouse.publish import publish
 from tracehouse.warehouse.query import Warehouse

@@ -11,11 +11,12 @@ import pyarrow as pa
 from tracehouse.ingest.recognise import is_url
 from tracehouse.storage import layout
 from tracehouse.storage.address import url_of
+from tracehouse.storage.layout import WAREHOUSE
 from tracehouse.storage.manifest import all_files, damaged_manifests, load_state, shown_path
 from tracehouse.storage.place import Place, check_lake, looking, writing
 from tracehouse.storage.repair import Repair, take_out
 from tracehouse.storage.verify import Fault, lake_faults, unheld_files
-from tracehouse.warehouse.build import WAREHOUSE, copied_tables
+from tracehouse.warehouse.build import copied_tables
 from tracehouse.warehouse.connection import open_file
 from tracehouse.warehouse.faults import lake_columns, warehouse_faults
 from tracehouse.warehouse.publish import publish

@@ -26,7 +26,7 @@ from tracehouse.commands.linked_trace import (
     linked_tables,
     trace_row,
 )
-from tracehouse.commands.part_entries import FoundTrace, capture_entry_of, entry_of, shown
+from tracehouse.commands.part_entries import FoundTrace, capture_entry_of, entry_of
 from tracehouse.commands.part_task import PartOutcome, PartTask, TraceResult
 from tracehouse.errors import RejectedFile
 from tracehouse.findings import Findings
@@ -36,7 +36,7 @@ from tracehouse.ingest.read import ReadTrace, RejectedMember, read_file
 from tracehouse.schema.tables import ISSUES, TABLES, TRACES
 from tracehouse.spill import Spill, SpillError, give_back
 from tracehouse.stopwatch import Stopwatch
-from tracehouse.storage.manifest import FileEntry
+from tracehouse.storage.manifest import FileEntry, shown_path
 from tracehouse.storage.writer import PartWriter
 from tracehouse.vocab import Status
 from tracehouse.warehouse.connection import limit_memory
@@ -222,7 +222,7 @@ class _Work:
         findings.add(error.code, example=str(error))
         row = empty_row(trace_id, self.task.reader) | {
             "status": Status.REJECTED.value,
-            "reason": shown(str(error)),
+            "reason": shown_path(str(error)),
         }
         self.held.add(trace_id)
         self.notes[trace_id] = findings
@@ -332,7 +332,7 @@ class _Work:
         """What became of every trace."""
         return tuple(
             TraceResult(
-                path=shown(o.path),
+                path=shown_path(o.path),
                 status=o.row["status"],
                 reason=o.row["reason"],
                 events=o.row["events"],

@@ -16,7 +16,7 @@ from tracehouse.commands.statuses import WORST_FIRST
 from tracehouse.ingest.capture_folders import with_captures
 from tracehouse.ingest.discover import SourceFile
 from tracehouse.ingest.limits import Limits
-from tracehouse.storage.manifest import FileEntry, TraceRef
+from tracehouse.storage.manifest import FileEntry, TraceRef, shown_path
 from tracehouse.vocab import FileRole, Status
 
 
@@ -31,11 +31,6 @@ class FoundTrace:
     is_unread: bool = False  # the system did not let it be read: the next run tries again
     is_too_large: bool = False  # limits may be raised: then it is read again
     stages: dict[str, float] = field(default_factory=dict)  # CPU seconds by stage
-
-
-def shown(text: str) -> str:
-    """Return a path or message so that it can be stored: what is not UTF-8 becomes an escape."""
-    return text.encode(errors="backslashreplace").decode()
 
 
 def settings_noted(settings: Settings, limits: Limits, *, is_too_large: bool = False) -> str:
@@ -60,7 +55,7 @@ def entry_of(file: SourceFile, found: Sequence[FoundTrace], task: PartTask) -> F
         status=worst.row["status"],
         reason=worst.row["reason"],
         label=_label(file, task.label),
-        traces=tuple(TraceRef(o.trace_id, shown(o.path)) for o in found),
+        traces=tuple(TraceRef(o.trace_id, shown_path(o.path)) for o in found),
         settings=with_captures(noted, task.captures.get(file.path, ())),
     )
 
@@ -74,7 +69,7 @@ def capture_entry_of(outcome: CaptureOutcome, label: str | None) -> FileEntry:
         mtime_ns=0 if outcome.is_unread else file.mtime_ns,
         content_hash=outcome.content_hash,
         status=outcome.status.value,
-        reason=None if outcome.reason is None else shown(outcome.reason),
+        reason=None if outcome.reason is None else shown_path(outcome.reason),
         label=_label(file, label),
         traces=(),
         role=FileRole.CAPTURE.value,
@@ -83,4 +78,4 @@ def capture_entry_of(outcome: CaptureOutcome, label: str | None) -> FileEntry:
 
 def _label(file: SourceFile, label: str | None) -> str:
     """Return the label of a file: the one given, else the name of its folder."""
-    return shown(PurePosixPath(file.path).parent.name if label is None else label)
+    return shown_path(PurePosixPath(file.path).parent.name if label is None else label)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tracehouse.storage.layout import WAREHOUSE
 from tracehouse.storage.manifest import load_state
 from tracehouse.storage.place import writing
-from tracehouse.warehouse.build import WAREHOUSE, copied_tables
+from tracehouse.warehouse.build import copied_tables
 from tracehouse.warehouse.publish import publish
 
 

@@ -22,7 +22,7 @@ _CHUNK = 1 << 20
 _PART_BYTES = 8 << 20
 _PARTS_AT_ONCE = 4
 _TRIES = 3  # at an object whose transfer breaks off; the requests themselves are retried below us
-_CREDENTIALS = "check the bucket, the network and the credentials in the environment"
+CREDENTIALS_HINT = "check the bucket, the network and the credentials in the environment"
 
 
 class StoreError(OSError):
@@ -105,7 +105,7 @@ class Bucket:
                     name = entry["Key"].removeprefix(self._prefix)
                     found[name] = Stored(entry["ETag"], int(entry["Size"]))
         except OSError as error:
-            raise UsageError(str(error), hint=_CREDENTIALS) from error
+            raise UsageError(str(error), hint=CREDENTIALS_HINT) from error
         return found
 
     def has(self, name: str) -> bool:
@@ -117,7 +117,7 @@ class Bucket:
                 except (FileNotFoundError, PermissionError):  # 403 where the bucket is not listed
                     return False
         except OSError as error:
-            raise UsageError(str(error), hint=_CREDENTIALS) from error
+            raise UsageError(str(error), hint=CREDENTIALS_HINT) from error
         return True
 
     def fetch(self, name: str, stored: Stored, target: Path) -> None:

@@ -1,6 +1,7 @@
 """The names of everything under OUT.
 
     OUT/.lock                          held by the run that writes
+    OUT/warehouse.duckdb               what readers open
     OUT/.copy-of                       only in a working copy: the URL of what it is a copy of
     OUT/lake/<table>/<part>.parquet    the rows of a part
     OUT/lake/manifests/<part>.json     what the part is; its appearance is the commit
@@ -20,6 +21,7 @@ from functools import cache
 from pathlib import Path
 
 LOCK = ".lock"
+WAREHOUSE = "warehouse.duckdb"
 LAKE = "lake"
 MANIFESTS = "manifests"
 

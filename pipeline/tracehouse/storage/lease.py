@@ -23,7 +23,7 @@ from typing import Any
 
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.storage import layout
-from tracehouse.storage.bucket import Bucket, Changed, StoreError
+from tracehouse.storage.bucket import CREDENTIALS_HINT, Bucket, Changed, StoreError
 from tracehouse.storage.lock import Holder, taken
 
 EXPIRES_SECONDS = 120.0
@@ -100,9 +100,7 @@ def lease(bucket: Bucket, *, wait: float = 0.0) -> Iterator[Lease]:
         bucket.check_conditions()
         held = _take(bucket, wait)
     except StoreError as error:
-        raise UsageError(
-            str(error), hint="check the bucket, the network and the credentials in the environment"
-        ) from error
+        raise UsageError(str(error), hint=CREDENTIALS_HINT) from error
     ended = threading.Event()
     beating = threading.Thread(target=held.keep, args=(ended,), daemon=True)
     beating.start()

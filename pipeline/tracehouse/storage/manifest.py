@@ -157,7 +157,7 @@ def commit_prune(out: Path, part_id: str, paths: Collection[str]) -> None:
 
 
 def shown_path(path: str) -> str:
-    """Return a path as the warehouse has it: what is not UTF-8 becomes an escape."""
+    """Return a path or message as the warehouse has it: what is not UTF-8 becomes an escape."""
     return path.encode(errors="backslashreplace").decode()
 
 

@@ -8,14 +8,12 @@ from types import TracebackType
 from typing import Self
 
 from tracehouse.errors import TracehouseError
-from tracehouse.storage import layout
+from tracehouse.storage import runs
 from tracehouse.storage.address import note_copy
 from tracehouse.storage.bucket import Bucket, Stored
 from tracehouse.storage.cache import Cache
 from tracehouse.storage.manifest import TableFile
 from tracehouse.storage.verify import check_files, file_fault
-
-WAREHOUSE = "warehouse.duckdb"
 
 # Names come from the store, and become paths.
 _NAME = re.compile(r"warehouse\.duckdb|lake(/[A-Za-z0-9_-][A-Za-z0-9_.-]*){2,3}", re.ASCII)
@@ -131,6 +129,6 @@ class Replica:
 
     def fetch_runs(self, *, newest: bool = False) -> None:
         """Bring the records of runs into the folder, all or the newest alone."""
-        names = sorted(n for n in self.listing if n.startswith(f"{layout.LAKE}/runs/run-"))
+        names = sorted(n for n in self.listing if n.startswith(f"{runs.PATH}/run-"))
         names.sort(key=len)  # run-1000000 comes behind run-999999
         self.fetch(names[-1:] if newest else names)

@@ -14,9 +14,10 @@ from pathlib import Path
 from tracehouse.errors import TracehouseError
 from tracehouse.storage import layout, runs
 from tracehouse.storage.bucket import Bucket, Changed, StoreError
+from tracehouse.storage.layout import WAREHOUSE
 from tracehouse.storage.lease import Lease
 from tracehouse.storage.manifest import Part, TableFile, commit_part, load_state
-from tracehouse.storage.replica import WAREHOUSE, Replica
+from tracehouse.storage.replica import Replica
 from tracehouse.storage.writer import StagedPart, checksum, commit_staged
 
 _Signature = tuple[int, int, int]  # inode, mtime in ns, bytes: a file that was replaced has another

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from tracehouse.storage import durable, runs
 from tracehouse.storage.address import is_url, place_of
-from tracehouse.storage.manifest import LakeState, TableFile, all_files, load_state, shown_path
+from tracehouse.storage.layout import WAREHOUSE
+from tracehouse.storage.manifest import LakeState, TableFile, all_files, shown_path
 from tracehouse.storage.verify import check_files, damaged, file_fault
 from tracehouse.warehouse.blank import copy_blank, no_rows, quoted_text, rows_macro
 from tracehouse.warehouse.catalogue import ADDED_ROWS, FILES, RUNS, Relation, relations
@@ -22,7 +23,6 @@ from tracehouse.warehouse.origin import note_origin
 from tracehouse.warehouse.unread import unread_files
 from tracehouse.warehouse.views import load_views
 
-WAREHOUSE = "warehouse.duckdb"
 _MANY_ROWS = 20_000  # to copy: for fewer the choices of DuckDB's optimizer do not repay it
 
 
@@ -79,16 +79,6 @@ def _name_missing(out: Path, state: LakeState) -> None:
         found = file_fault(out, file, is_quick=True)
         if found is not None:
             raise damaged(out, file.path, found[1])
-
-
-def refresh(out: Path) -> None:
-    """Build the warehouse from the lake as it stands; after OUT has moved, this repoints it.
-
-    Raises:
-        TracehouseError: LAKE_DAMAGED names a file or manifest of the lake that cannot be read.
-        duckdb.Error: as in `build`.
-    """
-    build(out, load_state(out))
 
 
 def _fill(connection: duckdb.DuckDBPyConnection, out: Path, state: LakeState) -> None:

@@ -11,9 +11,9 @@ import duckdb
 
 from tracehouse.errors import TracehouseError
 from tracehouse.storage.address import is_url, place_of
+from tracehouse.storage.layout import WAREHOUSE
 from tracehouse.storage.manifest import LakeState, load_state
 from tracehouse.storage.verify import Columns, Fault, damaged, file_fault
-from tracehouse.warehouse.build import WAREHOUSE
 from tracehouse.warehouse.catalogue import RUNS, Relation, relations
 from tracehouse.warehouse.connection import open_file
 from tracehouse.warehouse.moved import shadow

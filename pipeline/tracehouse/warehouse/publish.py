@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tracehouse.storage.layout import WAREHOUSE
 from tracehouse.storage.manifest import LakeState
 from tracehouse.storage.place import Place
-from tracehouse.warehouse.build import WAREHOUSE, build, copied_files
+from tracehouse.warehouse.build import build, copied_files
 from tracehouse.warehouse.origin import is_current
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.storage.address import shown, url_of
-from tracehouse.warehouse.build import WAREHOUSE
+from tracehouse.storage.layout import WAREHOUSE
 from tracehouse.warehouse.catalogue import relations
 from tracehouse.warehouse.connection import open_file
 from tracehouse.warehouse.faults import lake_error

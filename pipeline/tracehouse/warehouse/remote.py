@@ -11,8 +11,9 @@ import duckdb
 
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.storage.bucket import Bucket, Changed, StoreError
+from tracehouse.storage.layout import WAREHOUSE
 from tracehouse.storage.manifest import LakeState, load_state
-from tracehouse.storage.replica import WAREHOUSE, Replica
+from tracehouse.storage.replica import Replica
 from tracehouse.warehouse.catalogue import RUNS, live_views, relations
 from tracehouse.warehouse.moved import shadow
 from tracehouse.warehouse.origin import noted_manifests
