@@ -1,14 +1,14 @@
-"""The command line as a user runs it: a process of its own, on traces drawn here."""
+"""The command line, on traces drawn here."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commandline import run
 
 # us    100        150      200      230      260   270
 # CPU    [ aten::mm  ]
@@ -36,10 +36,7 @@ def trace_text(**envelope: object) -> str:
 
 @pytest.fixture(scope="session")
 def tracehouse() -> Run:
-    def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "tracehouse", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
-
+    """Return a function that runs a command in this process."""
     return run
 
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
 
 import pytest
 import zstandard
-from click.testing import CliRunner
 from tracegen import Trace
-
-from tracehouse.cli.main import main
 
 HF = "hf_" + "a1B2" * 8
 
@@ -23,20 +19,6 @@ def drawn(**envelope):
         .launch(5, "4.25", correlation=1)
         .kernel("gemm", "10.125", 20, correlation=1)
     )
-
-
-@pytest.fixture(name="tracehouse")
-def in_this_process():
-    """Run the command line here, where a dozen runs cost what one process does."""
-
-    def run(*arguments):
-        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-        assert result.exception is None or isinstance(result.exception, SystemExit)
-        return subprocess.CompletedProcess(
-            arguments, result.exit_code, result.stdout, result.stderr
-        )
-
-    return run
 
 
 @pytest.fixture

@@ -24,11 +24,17 @@ def endpoint():
     """Return the address of an S3 server on loopback."""
     pytest.importorskip("s3fs", reason="the extra s3 is not installed")
     moto = pytest.importorskip("moto.server", reason="moto[server] is not installed")
-    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    from moto import backends
+
+    names = tuple(backends.list_of_moto_modules())
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    with pytest.MonkeyPatch.context() as patch:
+        # It looks them up on disk for each request, which takes longer than to answer it.
+        patch.setattr(backends, "list_of_moto_modules", lambda: names)
+        server.start()
+        host, port = server.get_host_and_port()
+        yield f"http://{host}:{port}"
+        server.stop()
 
 
 @pytest.fixture
