@@ -1,5 +1,5 @@
 """`python -m tracehouse`."""
 
-from tracehouse.cli.main import main
+from tracehouse.cli.process import run
 
-main(prog_name="tracehouse")
+run()

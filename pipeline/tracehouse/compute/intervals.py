@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from tracehouse.compiled import njit
 
+_LEAST = np.iinfo(np.int64).min
+
 
 @njit
 def union_by_group(
@@ -79,7 +81,7 @@ def clip_overflow(
     """
     n = group.shape[0]
     clipped = end.copy()
-    lowest = np.iinfo(np.int64).min + slack  # what ends no later runs over nothing by more
+    lowest = _LEAST + slack  # what ends no later runs over nothing by more
     least_end = np.int64(0)  # of the intervals of the group that start later
     last = n - 1
     while last >= 0:
