@@ -39,7 +39,7 @@ analyze: warm ## analyse TRACES (data/samples) into the warehouse OUT (warehouse
 test: warm ## run every test
 	@echo 'Compiling the formulas, once: about a minute.'
 	@$(BIN)/python tests/compile_formulas.py
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 mutants: warm ## read thousands of mutants of each kind with both readers
 	TRACEHOUSE_MUTANTS=2000 $(BIN)/python -m pytest -n 2 tests/differential/test_mutants.py
