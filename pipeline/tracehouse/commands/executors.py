@@ -112,7 +112,7 @@ class Pool:
             "forkserver" if "forkserver" in methods else "spawn"
         )
         if "forkserver" in methods:
-            self._context.set_forkserver_preload(["tracehouse.commands.part"])
+            self._context.set_forkserver_preload(["tracehouse.commands.worker"])
         self._has_started = False  # a process; else its death says nothing about its task
         self._idle: list[ProcessPoolExecutor] = []
         self._busy: dict[Future[PartOutcome], ProcessPoolExecutor] = {}
