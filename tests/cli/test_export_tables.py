@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
+from commandline import run as invoke
 from tracegen import Trace
 
 import tracehouse
-from tracehouse.cli.main import main
 from tracehouse.commands import export_tables as command
-
-
-def invoke(*arguments):
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return subprocess.CompletedProcess(arguments, result.exit_code, result.stdout, result.stderr)
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,9 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
-from click.testing import CliRunner
+from commandline import run as invoke
 
 from tracehouse.cli import gate_words as words
-from tracehouse.cli.main import main
 from tracehouse.commands.gate import GateOptions
 from tracehouse.commands.gate import gate as judge
 
@@ -27,12 +26,6 @@ def nightly(repo_root, tmp_path_factory):
     command = [sys.executable, repo_root / "data/nightly.py", folder]
     subprocess.run(command, check=True)
     return folder
-
-
-def invoke(*arguments):
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +44,13 @@ def out(nightly, tmp_path_factory):
     cut.write_text(cut.read_text("utf-8")[:-2000], encoding="utf-8")
     out = tmp_path_factory.mktemp("warehouse") / "out"
     result = invoke("analyze", nightly, folder, "-o", out, "--workers", "1")
-    assert result.exit_code == 1, "one file is rejected"
+    assert result.returncode == 1, "one file is rejected"
     return out
 
 
 def test_a_clean_archive_passes(out):
     result = invoke("gate", out, "--label", "steady", "--against", "last:20")
-    assert result.exit_code == 0
+    assert result.returncode == 0
     assert result.stdout.startswith("PASSED steady: of 19 numbers none is 5 % slower")
     assert "night-40.json.gz (recorded 2026-07-07 20:26:40)" in result.stdout
     assert result.stderr == ""
@@ -65,7 +58,7 @@ def test_a_clean_archive_passes(out):
 
 def test_a_planted_slowdown_is_found_with_its_op_shape_and_kernel(out):
     result = invoke("gate", out, "--label", "slower", "--against", "last:20")
-    assert result.exit_code == 1
+    assert result.returncode == 1
     assert result.stdout.startswith("FAILED slower: of 18 numbers 1 is 5 % slower")
     assert f"op_ns {DOWN}" in result.stdout
     assert "new kernel nvjet_tst_128x64_64x7_1x1_v_bz_coopA_NNT" in result.stdout
@@ -74,7 +67,7 @@ def test_a_planted_slowdown_is_found_with_its_op_shape_and_kernel(out):
 
 def test_json_has_the_numbers_of_the_view(out):
     result = invoke("gate", out, "--label", "slower", "--format", "json")
-    assert result.exit_code == 1
+    assert result.returncode == 1
     report = json.loads(result.stdout)
     assert (report["outcome"], report["reason"], len(report["runs"])) == ("failed", None, 21)
     (slower,) = report["regressions"]
@@ -108,7 +101,7 @@ def test_junit_parses(out):
 
 def test_junit_of_no_verdict_is_an_error(out):
     result = invoke("gate", out, "--label", "broken", "--format", "junit")
-    assert result.exit_code == 2
+    assert result.returncode == 2
     suite = ElementTree.fromstring(result.stdout)
     assert suite.get("errors") == "1"
     assert "night-40.json" in suite.find("testcase/error").get("message")
@@ -133,25 +126,25 @@ def test_markdown_is_short(out):
 )
 def test_too_little_to_judge_is_not_passed(out, label, words):
     result = invoke("gate", out, "--label", label)
-    assert result.exit_code == 2
+    assert result.returncode == 2
     assert result.stdout.startswith(f"UNDECIDED {label}: ")
     assert words in result.stdout
 
 
 def test_fewer_runs_can_be_asked_for(out):
-    assert invoke("gate", out, "--label", "young", "--min-runs", "2").exit_code == 0
+    assert invoke("gate", out, "--label", "young", "--min-runs", "2").returncode == 0
 
 
 def test_an_old_newest_run_is_a_missing_one(out):
     result = invoke("gate", out, "--label", "steady", "--max-age", "1h")
-    assert (result.exit_code, "the newest run is missing" in result.stdout) == (2, True)
-    assert invoke("gate", out, "--label", "steady", "--max-age", "36500d").exit_code == 0
+    assert (result.returncode, "the newest run is missing" in result.stdout) == (2, True)
+    assert invoke("gate", out, "--label", "steady", "--max-age", "36500d").returncode == 0
 
 
 @pytest.mark.parametrize("against", ["label:steady", "steady"])
 def test_against_another_label(out, against):
     result = invoke("gate", out, "--label", "slower", "--against", against)
-    assert result.exit_code == 1
+    assert result.returncode == 1
     assert DOWN in result.stdout
     assert "steady/night-40.json.gz" in result.stdout
 
@@ -159,24 +152,24 @@ def test_against_another_label(out, against):
 def test_against_one_trace_the_noise_is_assumed(out, nightly):
     before = nightly / "slower" / "night-39.json.gz"
     result = invoke("gate", out, "--label", "slower", "--against", f"trace:{before}")
-    assert result.exit_code == 1
+    assert result.returncode == 1
     assert "one run tells no noise, 1 % is assumed" in result.stdout
     assert DOWN in result.stdout
 
 
 def test_the_limit_and_the_metrics_can_be_chosen(out):
-    assert invoke("gate", out, "--label", "slower", "--max-slowdown", "12%").exit_code == 0
-    assert invoke("gate", out, "--label", "slower", "--metric", "busy_ns").exit_code == 0
+    assert invoke("gate", out, "--label", "slower", "--max-slowdown", "12%").returncode == 0
+    assert invoke("gate", out, "--label", "slower", "--metric", "busy_ns").returncode == 0
     chosen = invoke("gate", out, "--label", "slower", "--metric", "op_call_ns", "--format", "json")
     assert {row["metric"] for row in json.loads(chosen.stdout)["rows"]} == {"op_call_ns"}
-    assert chosen.exit_code == 1
+    assert chosen.returncode == 1
     none = invoke("gate", out, "--label", "slower", "--metric", "tokens_per_s")
-    assert (none.exit_code, "no number could be judged" in none.stdout) == (2, True)
+    assert (none.returncode, "no number could be judged" in none.stdout) == (2, True)
 
 
 def test_a_median_of_three_nights_needs_more_than_one_slow_night(out):
     result = invoke("gate", out, "--label", "slower", "--newest", "3", "--format", "json")
-    assert result.exit_code == 0
+    assert result.returncode == 0
     sides = [run["side"] for run in json.loads(result.stdout)["runs"]]
     assert (sides.count("newest"), sides.count("baseline")) == (3, 20)
 
@@ -200,7 +193,7 @@ def test_a_median_of_three_nights_needs_more_than_one_slow_night(out):
 )
 def test_usage_errors(out, arguments, words):
     result = invoke("gate", out, *arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
+    assert (result.returncode, result.stdout) == (2, "")
     assert words in result.stderr
 
 
@@ -226,4 +219,4 @@ def test_hostile_names_are_text_in_every_format(out):
 
 def test_no_warehouse(tmp_path):
     result = invoke("gate", tmp_path, "--label", "x")
-    assert (result.exit_code, "holds no warehouse" in result.stderr) == (2, True)
+    assert (result.returncode, "holds no warehouse" in result.stderr) == (2, True)

@@ -6,7 +6,7 @@ import re
 import shlex
 
 import pytest
-from click.testing import CliRunner
+from commandline import run
 
 from tracehouse.cli.main import main
 
@@ -40,9 +40,9 @@ def test_the_query_on_runs_can_be_asked(repo_root, tmp_path):
     empty = tmp_path / "in"
     empty.mkdir()
     out = str(tmp_path / "out")
-    assert CliRunner().invoke(main, ["analyze", str(empty), "-o", out]).exit_code == 0
-    result = CliRunner().invoke(main, ["sql", out, query, "--format", "csv"])
-    assert result.exit_code == 0, result.output
+    assert run("analyze", str(empty), "-o", out).returncode == 0
+    result = run("sql", out, query, "--format", "csv")
+    assert result.returncode == 0, result.stderr
     header, row = result.stdout.splitlines()
     assert header == "started_at,seconds,files,unchanged,traces_rejected,error"
     assert row.endswith(",0,0,0,")

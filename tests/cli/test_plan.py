@@ -8,21 +8,19 @@ import json
 import re
 import shlex
 
+import commandline
 import pytest
-from click.testing import CliRunner
-
-from tracehouse.cli.main import main
 
 FIRST = ("--conc", 64, "--osl", 1024, "--r", 0.8)
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, ["plan", *map(str, arguments)])
+    return commandline.run("plan", *arguments)
 
 
 def record(*arguments):
     result = run(*arguments, "--format", "json")
-    assert result.exit_code == 0, result.stderr
+    assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 
 
@@ -115,7 +113,7 @@ def test_few_prompts_take_the_middle_group():
 @pytest.mark.parametrize(("given", "used"), [("1.2", 1), ("-0.5", 0)])
 def test_r_outside_0_to_1_is_clamped_with_a_warning(given, used):
     result = run("--conc", 64, "--osl", 1024, "--r", given, "--format", "json")
-    assert result.exit_code == 0
+    assert result.returncode == 0
     assert result.stderr == f"Warning: R is {float(given)}, outside 0 to 1: taken as {used}.\n"
     assert json.loads(result.stdout)["r"] == used
 
@@ -125,7 +123,7 @@ def test_what_can_have_no_steady_state_is_told():
     assert "10 prompts never fill a batch of CONC = 64" in few.stderr
     # 10 · 128 = 1,280 steps; the ramp-up alone takes 2,048
     short = run("--conc", 2048, "--osl", 128, "--r", 1)
-    assert short.exit_code == 0
+    assert short.returncode == 0
     assert "the run ends after 1,280 steps, within its ramp-up" in short.stderr
     assert re.search("profile +nothing", short.stdout)
     plan = record("--conc", 2048, "--osl", 128, "--r", 1)
@@ -150,7 +148,7 @@ def test_what_can_have_no_steady_state_is_told():
 )
 def test_usage_errors_exit_with_2(arguments):
     result = run(*arguments)
-    assert result.exit_code == 2
+    assert result.returncode == 2
     assert result.stdout == ""
     assert "Error: " in result.stderr
     assert "Traceback" not in result.stderr
@@ -212,7 +210,7 @@ def test_the_picture_is_to_scale():
 )
 def test_it_stays_within_80_columns(arguments):
     result = run(*arguments)
-    assert result.exit_code == 0, result.stderr
+    assert result.returncode == 0, result.stderr
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 

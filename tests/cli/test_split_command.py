@@ -13,9 +13,7 @@ import zipfile
 
 import pytest
 import zstandard
-from click.testing import CliRunner
-
-from tracehouse.cli.main import main
+from commandline import run
 
 MIXED = "mixed_steady_state_prefill_0_prefilldecode_5_decode_8_bs243_conc8_serving.json.gz"
 DECODE = "decode_only_steady_state_prefill_0_prefilldecode_0_decode_3_bs8_conc8_serving.json.gz"
@@ -35,13 +33,6 @@ def windows(tracehouse, serving, tmp_path_factory):
     result = tracehouse("split", serving, "-o", out, "--format", "json")
     assert result.returncode == 0, result.stderr
     return out, result
-
-
-def run(*arguments):
-    """Run a command in this process; the result's exit code has the name of a process's."""
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    result.returncode = result.exit_code
-    return result
 
 
 def document(path):

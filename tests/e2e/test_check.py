@@ -11,11 +11,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
+from commandline import run
 from warehouses import analyse, contents, drawn, query
 
 import tracehouse
-from tracehouse.cli.main import main
 from tracehouse.commands.check import check
 from tracehouse.commands.export import export
 from tracehouse.commands.refresh import refresh_warehouse
@@ -47,12 +46,6 @@ def out(past, tmp_path):
     return copy
 
 
-def run(*arguments):
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result
-
-
 def delete(path):
     path.unlink()
 
@@ -78,13 +71,13 @@ def test_a_whole_warehouse_has_no_fault(out):
     assert (report.parts, report.files) == (2, len(files))
     assert report.bytes == sum(path.stat().st_size for path in files)
     done = run("check", out)
-    assert (done.exit_code, done.stdout) == (0, "")
+    assert (done.returncode, done.stdout) == (0, "")
     assert "0 faults" in done.stderr
     assert json.loads(run("check", out, "--format", "json").stdout) == []
 
 
 def test_there_must_be_a_lake(tmp_path):
-    assert run("check", tmp_path).exit_code == 2
+    assert run("check", tmp_path).returncode == 2
 
 
 @pytest.mark.parametrize(
@@ -106,7 +99,7 @@ def test_damage_is_named_and_only_its_part_is_read_again(past, out, path, harm, 
     report = check(out)
     assert [(f.where, f.fault) for f in report.faults] == [(path, fault)]
     done = run("check", out, "--format", "csv")  # again: it only looked
-    assert done.exit_code == 1
+    assert done.returncode == 1
     assert path in done.stdout
     assert "--repair" in done.stdout
 
@@ -224,7 +217,7 @@ def test_a_flipped_bit_in_the_database_is_found_and_analyze_can_go_on(past, out)
     (out / WAREHOUSE).write_bytes(data)
     assert [(f.where, f.fault) for f in check(out).faults] == [(WAREHOUSE, "unreadable")]
     done = run("sql", out, "FROM traces")
-    assert (done.exit_code, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (1, "")
     assert "check" in done.stderr
     assert "Traceback" not in done.stderr
     assert analyse(past[0], out=out).unchanged == 2
@@ -240,12 +233,12 @@ def test_a_query_names_the_file(out, harm, arguments):
     harm(out / EVENTS)
     verb, what = arguments
     done = run(verb, out, what)
-    assert (done.exit_code, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (1, "")
     assert str(out / EVENTS) in done.stderr
     assert f"tracehouse check {out} --repair" in done.stderr
-    assert run("sql", out, "SELECT count(*) FROM traces").exit_code == 0  # the rest can be read
+    assert run("sql", out, "SELECT count(*) FROM traces").returncode == 0  # the rest can be read
     wrong = run("sql", out, "SELECT nothing FROM traces")
-    assert wrong.exit_code == 2
+    assert wrong.returncode == 2
     assert "nothing" in wrong.stderr
 
 
@@ -256,9 +249,9 @@ def test_an_export_never_writes_what_has_changed(out, tmp_path):
     assert (caught.value.code, EVENTS in str(caught.value)) == ("LAKE_DAMAGED", True)
     assert not (tmp_path / "a.json").exists()
     done = run("export", out, "--tables", "traces,events", "-o", tmp_path / "tables")
-    assert (done.exit_code, EVENTS in done.stderr) == (1, True)
+    assert (done.returncode, EVENTS in done.stderr) == (1, True)
     assert not (tmp_path / "tables").exists()
-    assert run("export", out, "--tables", "traces,kernels", "-o", tmp_path / "t").exit_code == 0
+    assert run("export", out, "--tables", "traces,kernels", "-o", tmp_path / "t").returncode == 0
 
 
 def overwrite(path):
@@ -320,7 +313,7 @@ def test_an_analysis_names_the_file_and_what_it_read_is_kept(out, tmp_path, path
     before = query(out, "FROM traces")
     file = drawn(3).write(tmp_path / "in" / "c.json")
     done = run("analyze", file, "-o", out, "--workers", 1)
-    assert done.exit_code == 1
+    assert done.returncode == 1
     assert str(out / path) in done.stderr
     assert f"tracehouse check {out} --repair" in done.stderr
     assert query(out, "FROM traces") == before  # readers go on

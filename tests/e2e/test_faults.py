@@ -21,10 +21,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
+from commandline import run
 from warehouses import analyse, drawn, query, temporary_files
 
-from tracehouse.cli.main import main
 from tracehouse.commands.check import check
 from tracehouse.errors import UsageError
 from tracehouse.storage import layout
@@ -35,12 +34,6 @@ from tracehouse.warehouse.query import Warehouse
 
 NOBODY = 65534
 OPS = "SELECT name FROM ops ORDER BY name"
-
-
-def run(*arguments):
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result
 
 
 # --- a full disk -------------------------------------------------------------------------------
@@ -75,7 +68,7 @@ def test_a_disk_that_fills_up_at_any_moment(small_disk, tmp_path):
             room = usage.f_bavail * usage.f_frsize
             os.posix_fallocate(file.fileno(), 0, max(room - free, 1))
         done = run("analyze", folder, "-o", out, "--workers", 1)
-        assert done.exit_code == 1
+        assert done.returncode == 1
         assert "No space left on device" in done.stderr
         assert str(out) in done.stderr
         assert temporary_files(out / "lake") == []
@@ -83,7 +76,7 @@ def test_a_disk_that_fills_up_at_any_moment(small_disk, tmp_path):
         assert query(out, OPS) == [("aten::op1",)]  # readers see the old state, whole
         filler.unlink()
     assert failed == 4
-    assert run("analyze", folder, "-o", out, "--workers", 1).exit_code == 0
+    assert run("analyze", folder, "-o", out, "--workers", 1).returncode == 0
     assert query(out, OPS) == [("aten::op1",), ("aten::op2",)]
     assert check(out).faults == ()
     assert temporary_files(out) == []
@@ -200,8 +193,8 @@ def test_an_out_that_may_not_be_written_is_a_usage_error(in_and_out):
         # Reading it needs no right to write.
         assert query(out, OPS) == [("aten::op1",)]
         assert check(out).faults == ()
-        assert run("refresh", out).exit_code == 2
-        assert run("check", out, "--repair").exit_code == 2
+        assert run("refresh", out).returncode == 2
+        assert run("check", out, "--repair").returncode == 2
     out.chmod(0o777)
 
 
@@ -212,13 +205,13 @@ def test_a_folder_inside_that_may_not_be_written(in_and_out, closed):
     (out / closed).chmod(0o555)
     with unprivileged():
         done = run("analyze", folder, "-o", out, "--workers", 1)
-        assert done.exit_code == 1
+        assert done.returncode == 1
         assert "Permission denied" in done.stderr
         assert str(out / closed) in done.stderr
         assert query(out, OPS) == [("aten::op1",)]
     (out / closed).chmod(0o777)
     with unprivileged():
-        assert run("analyze", folder, "-o", out, "--workers", 1).exit_code == 0
+        assert run("analyze", folder, "-o", out, "--workers", 1).returncode == 0
     assert query(out, OPS) == [("aten::op1",), ("aten::op2",)]
     assert check(out).faults == ()
 
@@ -247,7 +240,7 @@ def test_a_lake_file_that_may_not_be_read_is_named(in_and_out):
     events.chmod(0)
     with unprivileged():
         done = run("sql", out, "FROM events")
-        assert done.exit_code == 1
+        assert done.returncode == 1
         assert str(events) in done.stderr
         assert "Permission denied" in done.stderr
 

@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from commandline import run
 from tracegen import Trace
 from warehouses import analyse, contents, drawn, manifests, query
 
-from tracehouse.cli.main import main
 from tracehouse.commands.check import check
 from tracehouse.commands.compact import compact
 from tracehouse.commands.prune import parse_age, prune
@@ -44,12 +43,6 @@ def undated(number: int) -> Trace:
     return trace
 
 
-def run(*arguments):
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result
-
-
 def without_runs(tables):
     return {name: rows for name, rows in tables.items() if name != "runs"}
 
@@ -76,7 +69,7 @@ def test_compact_merges_parts_and_changes_no_row(nightly):
     before = contents(out)
     assert len(manifests(out)) == 3
     done = run("compact", out)
-    assert done.exit_code == 0
+    assert done.returncode == 0
     assert "3 parts replaced: 3 parts" in done.stderr
     assert len(manifests(out)) == 1
     (part,) = load_state(out).parts
@@ -234,10 +227,10 @@ def test_content_that_a_younger_file_holds_too_stays(tmp_path):
 def test_the_command(archive):
     _, out = archive
     done = run("prune", out, "--older-than", "1d", "--dry-run", "--format", "csv")
-    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "path,label,traces,time,time_of")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "path,label,traces,time,time_of")
     assert "5 files would be dropped, 0 kept" in done.stderr
     assert len(paths(out)) == 5
-    assert run("prune", out, "--older-than", "1d").exit_code == 0
+    assert run("prune", out, "--older-than", "1d").returncode == 0
     assert paths(out) == []
-    assert run("prune", out, "--older-than", "soon").exit_code == 2
-    assert run("prune", out / "nowhere", "--older-than", "1d").exit_code == 2
+    assert run("prune", out, "--older-than", "soon").returncode == 2
+    assert run("prune", out / "nowhere", "--older-than", "1d").returncode == 2

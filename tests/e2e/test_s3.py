@@ -6,10 +6,9 @@ import gzip
 import zipfile
 
 import pytest
-from click.testing import CliRunner
+from commandline import run
 from warehouses import drawn, query
 
-from tracehouse.cli.main import main
 from tracehouse.commands.analyze import analyze
 from tracehouse.errors import UsageError
 
@@ -82,8 +81,8 @@ def test_what_a_bucket_refuses_is_told(bucket, tmp_path, monkeypatch):
     s3fs.S3FileSystem.clear_instance_cache()
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # nobody listens there
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    result = CliRunner().invoke(main, ["analyze", f"{url}/a.json", "-o", str(tmp_path / "out")])
-    assert result.exit_code == 2
+    result = run("analyze", f"{url}/a.json", "-o", str(tmp_path / "out"))
+    assert result.returncode == 2
     assert "credentials" in result.stderr
     assert "secret-of-the-test" not in result.stderr
 

@@ -9,10 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from commandline import run
 from warehouses import analyse, contents, drawn
 
-from tracehouse.cli.main import main
 from tracehouse.commands import analyze
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.storage import lease as module
@@ -44,14 +43,14 @@ def test_a_second_run_is_told_who_writes(bucket, there, tmp_path):
     with lease(there) as held:
         assert noted(bucket)["pid"] == os.getpid()
         assert token_of(there) == held.token
-        result = CliRunner().invoke(main, command)
-        assert result.exit_code == 2
+        result = run(*command)
+        assert result.returncode == 2
         assert f"another run is writing to {there.url}: process {os.getpid()} on" in result.stderr
         assert "at 120 s it is taken for dead" in result.stderr
-        result = CliRunner().invoke(main, [*command, "--wait", "0.3"])
+        result = run(*command, "--wait", "0.3")
         assert "waited 0.3 s" in result.stderr
     assert token_of(there) is None
-    assert CliRunner().invoke(main, command).exit_code == 0
+    assert run(*command).returncode == 0
 
 
 def test_a_run_waits_for_another_one(there, in_haste):

@@ -10,11 +10,10 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
+from commandline import run
 from warehouses import analyse, contents, drawn, files_of, names_in, query
 
 import tracehouse
-from tracehouse.cli.main import main
 from tracehouse.commands import division
 from tracehouse.commands.check import check
 from tracehouse.commands.compact import compact
@@ -46,8 +45,8 @@ def put(bucket, key, data):
 
 
 def said(*arguments):
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.stderr
+    result = run(*arguments)
+    assert result.returncode == 0, result.stderr
     return result.stdout
 
 
@@ -264,12 +263,12 @@ def test_errors_of_the_user(bucket, tmp_path, monkeypatch, impatient):
     import s3fs
 
     drawn(1).write(tmp_path / "a.json")
-    runs = CliRunner()
 
     def refused(*arguments):
-        result = runs.invoke(main, [str(argument) for argument in arguments])
-        assert result.exit_code == 2, result.output
-        assert not any(secret in result.output for secret in SECRETS)
+        result = run(*arguments)
+        said_of_it = result.stdout + result.stderr
+        assert result.returncode == 2, said_of_it
+        assert not any(secret in said_of_it for secret in SECRETS)
         return result.stderr
 
     trace = tmp_path / "a.json"
@@ -296,7 +295,7 @@ def test_without_the_right_to_write_it_can_be_read(door, bucket, tmp_path, impat
     steps = ["steps", f"{url(bucket, 'in')}/a.json", "--format", "json"]
     bucket[0].put_object(Bucket=bucket[1], Key="in/a.json", Body=drawn(1).data())
     door.rule = lambda method, path: "403" if path.endswith("a.json/warehouse.duckdb") else None
-    assert CliRunner().invoke(main, steps).exit_code == 0  # of a trace, where nothing is listed
+    assert run(*steps).returncode == 0  # of a trace, where nothing is listed
     door.rule = lambda method, path: None if method in ("GET", "HEAD") else "403"
     assert query(out, "SELECT count(*) FROM kernels") == [(2,)]
     assert check(out).faults == ()
@@ -311,8 +310,8 @@ def test_a_store_that_fails_in_the_middle(door, bucket, tmp_path, impatient):
     old = names_in(out)
     drawn(2).write(folder / "b.json")
     door.rule = lambda method, path: "500" if method == "PUT" and "/kernels/" in path else None
-    result = CliRunner().invoke(main, ["analyze", str(folder), "-o", str(out), "--workers", "1"])
-    assert result.exit_code == 1
+    result = run("analyze", str(folder), "-o", str(out), "--workers", "1")
+    assert result.returncode == 1
     assert f"cannot write lake/kernels/part-000002.parquet of {url(bucket)}" in result.stderr
     door.rule = lambda method, path: None
     assert names_in(out) == old
