@@ -40,8 +40,10 @@
 --   of one request Σq² = (Σq)² and Σqk = Σq · Σk; where each has one token Σq² = Σq and Σqk = Σk;
 --   of requests listed one by one without a cached prefix Σq² = Σqk = Σk². Of a step with both
 --   kinds of which only the totals are stated, those of context are the rest, if none is negative.
---   Counts that are bounds say nothing of sums. A number has at most 18 digits, so that sums and
---   differences of two fit; products may not: they are HUGEINT on the way, NULL if too large.
+--   What is 0 for want of requests, or assumed, adds nothing to detail: another annotation of the
+--   step may have it recorded. Counts that are bounds say nothing of sums. A number has at most 18
+--   digits, so that sums and differences of two fit; products may not: they are HUGEINT on the way,
+--   NULL if too large.
 CREATE OR REPLACE VIEW _step_names AS
 WITH
     said AS (
@@ -275,8 +277,10 @@ SELECT
         AS t_sqsk,
     graph_size,
     CASE
-        WHEN coalesce(c_sqsk, g_sqsk) IS NOT NULL THEN 4
-        WHEN coalesce(c_sq, g_sq) IS NOT NULL THEN 3
+        WHEN c_sqsk IS NOT NULL AND has_no_c IS NOT TRUE THEN 4
+        WHEN g_sqsk IS NOT NULL AND has_no_g IS NOT TRUE THEN 4
+        WHEN c_sq IS NOT NULL AND has_no_c IS NOT TRUE THEN 3
+        WHEN g_sq IS NOT NULL AND has_no_g IS NOT TRUE AND NOT is_assumed THEN 3
         WHEN coalesce(r_c, r_g) IS NOT NULL THEN 2
         WHEN NOT is_generic THEN 1
         ELSE 0

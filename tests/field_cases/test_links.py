@@ -211,6 +211,27 @@ def test_launched_before_the_window(tmp_path, reader):
 
 
 @both_readers
+def test_a_graph_launched_before_the_window(tmp_path, reader):
+    # 77: three kernels and no call, so a graph, whose branches overlap by more than an overflow may
+    # (busy 0.5–5000.5); 78 and 79 are of one kernel a device each; 90 has its op's External id
+    kernel = (
+        '{"ph":"X","cat":"kernel","name":"k","pid":%d,"tid":7,"ts":%s,"dur":%d,'
+        '"args":{"stream":%d,"device":%d,"correlation":%d%s}}'
+    )
+    kernels = [
+        *(kernel % (0, ts, dur, 7, 0, 77, "") for ts, dur in [("0.5", 5000), ("100", 50)]),
+        kernel % (0, "200", 50, 8, 0, 77, ""),
+        *(kernel % (device, "6000", 5, 7, device, 78, "") for device in (0, 1)),
+        kernel % (0, "6010", 5, 7, 0, 79, ""),
+        *(kernel % (0, ts, 5, 7, 0, 90, ',"External id":4') for ts in ("6020", "6030")),
+    ]
+    trace = read_events(tmp_path, ",".join(kernels), reader)
+    assert column(trace.kernels, "graph") == [True] * 3 + [False] * 5
+    assert column(trace.kernels, "dur_ns")[:3] == [5_000_000, 50_000, 50_000]
+    assert "DUR_OVERFLOW" not in codes(trace)
+
+
+@both_readers
 def test_f53_an_id_used_twice(tmp_path, reader):
     trace = read_events(
         tmp_path,

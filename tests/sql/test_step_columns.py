@@ -269,6 +269,25 @@ def test_sums_that_cannot_be_are_kept_and_told(context, violated):
     assert (row["r_c"], row["c_sq"], row["c_sk"], row["c_sqsq"], row["c_sqsk"]) == context
 
 
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "step[TARGET_VERIFY bs=32 g_sq=128 g_sqsq=512 g_sqsk=262144 g_sk=65536]",
+        "execute_128_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq128sk65536sqsq512sqsk262144)",
+    ],
+)
+def test_what_is_recorded_inside_goes_before_what_is_assumed(inner):
+    """32 requests of 4 speculated tokens and 2,048 keys: Σq² = 32 · 4², Σqk = 128 · 2,048.
+
+    The outer one alone would mean a token each.
+    """
+    (row,) = steps_of(note("step[DECODE bs=32]", 0, 90), note(inner, 5, 80))
+    assert row["annotation"] == inner
+    sums = {name: row[name] for name in ("r_g", "g_sq", "g_sqsq", "g_sk", "g_sqsk", "tokens")}
+    assert list(sums.values()) == [32, 128, 512, 65_536, 262_144, 128]
+    assert (row["ts_ns"], row["cpu_dur_ns"]) == (0, 90_000)
+
+
 def test_absurd_numbers():
     digits = "9" * 18
     names = [

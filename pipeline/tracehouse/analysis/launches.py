@@ -134,8 +134,36 @@ def _replayed(launches: Launches) -> Mask:
 
 
 def in_graph(frame: Frame, launches: Launches, activities: Ints) -> Mask:
-    """Tell which activities (m,) are of a graph: a graph launch started them, or they say so."""
-    return _replayed(launches) | _of_node(frame, activities)
+    """Tell which activities (m,) are of a graph.
+
+    A graph launch started them, they say so, or their launch is lost and has started several.
+    """
+    return (
+        _replayed(launches)
+        | _of_node(frame, activities)
+        | _started_together(frame, launches, activities)
+    )
+
+
+def _started_together(frame: Frame, launches: Launches, activities: Ints) -> Mask:
+    """Tell which kernels of a device share their correlation, and no call of the file has it.
+
+    Only a graph launch starts several kernels (perf_models B3). Those with an External id are of
+    that op, whatever writes so.
+    """
+    told = np.zeros(len(activities), dtype=np.bool_)
+    correlation = frame.correlation[activities]
+    is_lost = (launches.launch < 0) & ~launches.ambiguous & (correlation > 0)
+    is_lost &= frame.category[activities] == CATEGORIES.index(Category.KERNEL)
+    lost = np.flatnonzero(is_lost & (frame.external_id[activities] <= 0))
+    if len(lost) > 1:
+        key, device = correlation[lost], frame.device.values[activities[lost]]
+        order = np.lexsort((device, key))
+        key, device, lost = key[order], device[order], lost[order]
+        is_next_alike = (key[1:] == key[:-1]) & (device[1:] == device[:-1])
+        told[lost[:-1][is_next_alike]] = True
+        told[lost[1:][is_next_alike]] = True
+    return told
 
 
 def _of_node(frame: Frame, activities: Ints) -> Mask:

@@ -66,15 +66,18 @@ class Steps:
     @property
     def again(self) -> Ints:
         """The rows that name a step which another row stands for: nested ones and duplicates."""
-        told = {NESTED, DUPLICATE}
-        is_again = np.array([*(word in told for word in self.why.values), False])
-        return self.rows[is_again[self.why.codes] & ~self.on_gpu]
+        return self.rows[self._is_told(NESTED, DUPLICATE)]
+
+    def _is_told(self, *reasons: str) -> Mask:
+        """Tell the annotations of the host that are no steps for one of these reasons."""
+        is_reason = np.array([*(word in reasons for word in self.why.values), False])
+        return is_reason[self.why.codes] & ~self.on_gpu
 
     def of_calls(self, rows: Ints) -> Ints:
         """Return the step that each row of the host starts in, -1 for none.
 
-        The innermost on its thread; else one that the whole process works for; else the one that a
-        sub-step around it is part of.
+        The innermost on its thread, where a duplicate stands for its step; else one that the whole
+        process works for; else the one that a sub-step around it is part of.
         """
         frame = self.frame
         if not len(self.kept):
@@ -82,7 +85,9 @@ class Steps:
         number = np.full(len(frame.event_id), -1, dtype=np.int64)
         number[self.kept] = np.arange(len(self.kept))
         number[self.parts] = self.parts_step
-        on_thread = np.setdiff1d(self.kept, self.of_process)
+        twice = self._is_told(DUPLICATE)
+        number[self.rows[twice]] = self.step[twice]
+        on_thread = np.union1d(np.setdiff1d(self.kept, self.of_process), self.rows[twice])
         found = np.full(len(rows), -1, dtype=np.int64)
         for group, spans in (
             (frame.thread, on_thread),
@@ -193,7 +198,8 @@ class _Search:
         """Choose between a generic step and the specific ones in it.
 
         One that holds a single one stands for it, name aside. One that holds several is no step,
-        nor is any other of its rule in the process.
+        nor is one of the whole process in which one of another thread starts, nor any other of its
+        rule in the process.
         """
         is_root = self.keeper[order] == order
         generic = order[is_root & self.grammars.has("generic")[self.rule[order]]]
@@ -204,6 +210,7 @@ class _Search:
         process = self.frame.process[self.rows]
         specific = order[is_root & ~self.grammars.has("generic")[self.rule[order]]]
         gives_way = self.grammars.has("gives_way")[self.rule] & np.isin(process, process[specific])
+        gives_way |= self._around_another_thread(generic, specific)
         kind = process * (len(self.grammars.rules) + 1) + self.rule
         released = generic[(held[generic] > 1) | gives_way[generic]]
         released = generic[np.isin(kind[generic], kind[released])]
@@ -217,6 +224,18 @@ class _Search:
         stands[merged] = holder[holder >= 0][~is_released[holder[holder >= 0]]]
         self._set_aside(merged, NESTED)
         self.keeper = stands[self.keeper]
+
+    def _around_another_thread(self, generic: Ints, specific: Ints) -> Mask:
+        """Tell the generic steps of a process in which a specific one of another thread starts."""
+        frame = self.frame
+        told = np.zeros(len(self.rows), dtype=np.bool_)
+        whole = generic[self.grammars.has("all_threads")[self.rule[generic]]]
+        if len(whole) and len(specific):
+            rows = self.rows[specific]
+            found = around(frame, frame.process, self.rows[whole], rows)
+            is_other = (found >= 0) & (frame.thread[found] != frame.thread[rows])
+            told[places(self.rows, found[is_other])] = True
+        return told
 
     def _drop_duplicates(self) -> None:
         """Let a step that two threads of a process write at once count once."""

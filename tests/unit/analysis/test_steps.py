@@ -79,6 +79,19 @@ def test_a_profiler_step_around_several_is_none_and_no_other_is():
     assert column(rows["kernels"], "step_id") == [None, 1, 2]
 
 
+def test_a_profiler_step_around_one_of_another_thread_is_none():
+    rows, _ = run(
+        note("ProfilerStep#1", 0, 100, tid=5),
+        note(DECODE, 10, 20, tid=6),
+        note("ProfilerStep#2", 100, 100, tid=5),  # around none, but of the same rule
+        *launched(15, 20, 10, 1, tid=6),
+        *launched(50, 60, 10, 2, tid=5),  # between the steps
+    )
+    assert column(rows["annotations"], "role") == ["other", "step", "other"]
+    assert column(rows["annotations"], "step_id") == [None, 0, None]
+    assert column(rows["kernels"], "step_id") == [0, None]
+
+
 def test_model_inference_gives_way_to_what_says_more():
     rows, _ = run(
         note("model_inference", 0, 100),
@@ -97,9 +110,12 @@ def test_a_range_that_two_threads_print_counts_once():
         note(name, 10, 80, tid=6),
         note(name, 300, 80, tid=6),  # another one: numbers may come again
         *launched(20, 30, 4, 1, tid=5),
+        *launched(25, 35, 4, 2, tid=6),  # either thread may launch
+        *launched(95, 98, 4, 3, tid=6),  # after its range, though within the other's
     )
     assert column(rows["annotations"], "why") == ["trtllm", "duplicate", "trtllm"]
     assert column(rows["annotations"], "step_id") == [0, 0, 1]
+    assert column(rows["kernels"], "step_id") == [0, 0, None]
     assert codes["STEP_NESTED"] == 1
 
 
