@@ -43,7 +43,7 @@ class Family(IntEnum):
     POINTWISE = 0
     REDUCTION = 1
     SCAN = 2  # one dimension that is scanned
-    UNNAMED = 3  # the name does not tell: the grid has to
+    UNNAMED = 3  # the name does not tell: a block of a reduction or the grid has to
     UNKNOWN = 4  # a reduction, if it has a block of one
     NONE = 5  # its sizes are not among its scalars
 
@@ -152,6 +152,7 @@ def _sizes(facts: Ints, ints: Ints, begin: int, end: int, found: Ints) -> None:
             most = least + 1
     size = np.empty(5, dtype=np.int64)
     is_found = False
+    fewest, highest = most, least  # dimensions reduced, of the readings there are numbers for
     for reduced in range(least, most + 1):
         may_strip = (
             facts[STRIP] > 0
@@ -162,6 +163,7 @@ def _sizes(facts: Ints, ints: Ints, begin: int, end: int, found: Ints) -> None:
             stop = end - stripped * facts[TAILS]
             if stop - begin < kept + reduced:
                 continue
+            fewest, highest = min(fewest, reduced), reduced
             _read(ints, stop, kept, reduced, size)
             check = _check(facts, size, kept)
             if not is_found or (check == GRID_OK and found[CHECK] == GRID_MISMATCH):
@@ -170,6 +172,8 @@ def _sizes(facts: Ints, ints: Ints, begin: int, end: int, found: Ints) -> None:
                 found[CHECK] = check
     found[ASSUMED] = is_assumed
     found[WHY] = _why(found[SIZE : SIZE + 5]) if is_found else Sizes.TOO_FEW
+    if is_found and family == Family.UNNAMED and highest > fewest and found[CHECK] != GRID_OK:
+        found[WHY] = Sizes.NO_RULE  # nothing tells a reduction from a pointwise kernel
     if found[WHY] != Sizes.KNOWN:
         found[SIZE : SIZE + 5] = ABSENT
         found[CHECK] = NO_CHECK

@@ -213,6 +213,23 @@ def test_a_kernel_of_unknown_kind_with_a_reduced_block_is_a_reduction(kernels):
     assert (row["xnumel"], row["rnumel"], row["flops"]) == (100, 8, 800)
 
 
+@pytest.mark.parametrize(
+    ("scalars", "kwargs", "grid", "sizes"),
+    [
+        ((64,), None, None, (64, 1)),  # a number for one dimension only
+        ((4, 64), None, None, (None, None)),  # 64 elements, or 4 sums of 64: 4× the bytes
+        ((4, 64), "XBLOCK=1,R0_BLOCK=64", None, (4, 64)),
+        ((4, 64), "XBLOCK=64", (4, 1, 1), (None, None)),  # 4 · 64 bears out neither
+        ((4, 640), "XBLOCK=64", (10, 1, 1), (640, 1)),
+    ],
+)
+def test_a_name_without_a_kind_needs_what_tells_a_reduction(kernels, scalars, kwargs, grid, sizes):
+    (row,), _ = kernels(Launch("triton_7", bf16([4, 64], [4]), scalars, kwargs, grid=grid))
+    assert (row["xnumel"], row["rnumel"]) == sizes
+    assert (row["bytes"] is None) == (row["why"] is not None and "kind" in row["why"])
+    assert (row["bytes"] is None) == (sizes[0] is None)
+
+
 def test_a_template_has_the_product_s_model(kernels):
     product = Launch("triton_tem_fused_mm_0", bf16([64, 32], [32, 16], [64, 16]), ())
     (row,), trace = kernels(product)
