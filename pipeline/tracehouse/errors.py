@@ -260,13 +260,15 @@ CODES: dict[str, Code] = {
 class TracehouseError(Exception):
     """Base of every error that Tracehouse raises on purpose.
 
-    `code` is a stable word, `hint` says what to do.
+    `code` is a stable word, `hint` says what to do; a traceback shows it too, as a note.
     """
 
     def __init__(self, message: str, *, code: str, hint: str = "") -> None:
         super().__init__(message)
         self.code = code
         self.hint = hint
+        if hint:
+            self.add_note(hint)
 
 
 class RejectedFile(TracehouseError):

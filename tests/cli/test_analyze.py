@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import pty
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -83,10 +85,28 @@ def test_an_unfinished_file_is_passed_over_and_counted(tracehouse, archive, tmp_
     folder.mkdir()
     (folder / "good.json").write_bytes((archive / "good.json").read_bytes())
     (folder / "half.json.tmp").write_text("{")
+    os.mkfifo(folder / "pipe")
     result = tracehouse("analyze", folder, "-o", tmp_path / "out")
     assert result.returncode == 0
     assert "TEMP_SKIPPED: 1 unfinished files passed over: " in result.stderr
-    assert "half.json.tmp\n1 files: " in result.stderr
+    assert "half.json.tmp\npipes, sockets and devices passed over: 1: " in result.stderr
+    assert "/pipe\n1 files: " in result.stderr
+    again = tracehouse("analyze", folder, "-o", tmp_path / "out", "--log-format", "json")
+    lines = [json.loads(line) for line in again.stderr.splitlines()]
+    over = {Path(o["path"]).name: o["code"] for o in lines if o["event"] == "passed_over"}
+    assert over == {"half.json.tmp": "TEMP_SKIPPED", "pipe": None}
+
+
+def test_a_content_that_is_known_is_said_to_be(tracehouse, archive, tmp_path):
+    good, out = tmp_path / "good.json", tmp_path / "out"
+    good.write_bytes((archive / "good.json").read_bytes())
+    tracehouse("analyze", good, "-o", out)
+    os.utime(good, ns=(0, 1_000_000_000))
+    result = tracehouse("analyze", good, "-o", out, "--format", "csv")
+    assert "good.json: 4 events, content known before, " in result.stderr
+    (row,) = rows(result.stdout)
+    assert (row["events"], row["kernels"]) == ("4", "1")
+    assert float(row["busy_pct"]) == pytest.approx(100 * 40 / 70)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from commandline import run
+from rights import folder_for_all, open_to_all, unprivileged
 from warehouses import analyse, contents, drawn, query
 
 import tracehouse
@@ -19,7 +21,7 @@ from tracehouse.commands.check import check
 from tracehouse.commands.export import export
 from tracehouse.commands.refresh import refresh_warehouse
 from tracehouse.errors import TracehouseError, UsageError
-from tracehouse.storage import writer
+from tracehouse.storage import verify, writer
 from tracehouse.storage.layout import WAREHOUSE
 from tracehouse.storage.manifest import load_state
 from tracehouse.storage.verify import lake_faults
@@ -221,6 +223,161 @@ def test_a_flipped_bit_in_the_database_is_found_and_analyze_can_go_on(past, out)
     assert "check" in done.stderr
     assert "Traceback" not in done.stderr
     assert analyse(past[0], out=out).unchanged == 2
+    assert check(out).faults == ()
+
+
+# --- what cannot be read may be intact ----------------------------------------------------------
+
+
+@pytest.fixture
+def shared(past):
+    with folder_for_all() as folder:
+        out = shutil.copytree(past[1], folder / "out")
+        refresh_warehouse(out)
+        open_to_all(out)
+        yield out
+
+
+@pytest.mark.parametrize("closed", [EVENTS, COPIED, MANIFEST, "lake/ops"])
+def test_what_this_user_may_not_read_is_no_damage_and_stays(shared, closed):
+    before, files = contents(shared), set(shared.rglob("*"))
+    mode = (shared / closed).stat().st_mode
+    (shared / closed).chmod(0)
+    with unprivileged():
+        looked, done = run("check", shared), run("check", shared, "--repair")
+        told = run("refresh", shared)
+    assert (looked.returncode, done.returncode, told.returncode) == (1, 1, 1)
+    for said in (looked.stdout, done.stdout):
+        assert closed in said
+        assert "unreadable" in said
+        assert "Permission denied" in said
+        assert "damage" not in said
+        assert "--repair" not in said
+    assert f"left as it is: {closed}" in done.stderr
+    assert ", repaired" not in done.stderr
+    assert f"{shared / closed}" in told.stderr
+    assert "cannot be read: Permission denied" in told.stderr
+    assert "damage" not in told.stderr
+    (shared / closed).chmod(mode)
+    assert set(shared.rglob("*")) == files
+    assert contents(shared) == before
+    assert check(shared).faults == ()
+
+
+def test_a_query_says_that_it_may_not_read(shared):
+    (shared / EVENTS).chmod(0)
+    with unprivileged(), tracehouse.open(shared) as warehouse:
+        with pytest.raises(TracehouseError, match="cannot be read: Permission denied") as caught:
+            warehouse.sql("FROM events")
+    assert (caught.value.code, EVENTS in str(caught.value)) == ("LAKE_UNREADABLE", True)
+
+
+@pytest.mark.parametrize("closed", ["lake/manifests", "lake/runs", "lake"])
+def test_a_folder_that_may_not_be_read_is_named(shared, closed):
+    (shared / closed).chmod(0)
+    with unprivileged():
+        done = run("check", shared)
+    (shared / closed).chmod(0o777)
+    assert done.returncode == 1
+    assert f"{shared / closed}" in done.stderr
+    assert "cannot be read: Permission denied" in done.stderr
+    assert "half-written" not in done.stderr
+
+
+def test_a_failing_disk_is_no_damage_and_a_part_with_both_stays(out, monkeypatch):
+    def failing(path):
+        if path == out / EVENTS:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return writer.checksum(path)
+
+    monkeypatch.setattr(verify, "checksum", failing)
+    flip(out / "lake/kernels/part-000001.parquet")
+    flip(out / "lake/kernels/part-000002.parquet")
+    report = check(out, repair=True)
+    assert ("unreadable", "Input/output error") in [(f.fault, f.what) for f in report.faults]
+    assert {name.rpartition("/")[2] for name in report.set_aside} == {
+        "part-000002.parquet",
+        "part-000002.json",
+    }
+    assert {(f.where, f.fault) for f in report.left} == {
+        (EVENTS, "unreadable"),
+        ("lake/kernels/part-000001.parquet", "checksum"),
+    }
+
+
+# --- records of runs ---------------------------------------------------------------------------
+
+RECORD = "lake/runs/run-000002.json"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "junk",
+        "[]",
+        "{}",
+        '{"run_id":"run-000001"}',
+        '{"run_id":"run-000002",\n"pid":1}',
+        '{"run_id":"run-000002","pid":"me"}',
+        '{"run_id":"run-000002","pid":9223372036854775808}',
+        '{"run_id":"run-000002","started_at":"yesterday"}',
+        '{"run_id":"run-000002","seconds":NaN}',
+        b'{"run_id":"run-000002","host":"\xff"}',
+    ],
+)
+def test_a_damaged_record_of_a_run_is_named_and_taken_out(out, text):
+    (out / RECORD).write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert [(f.where, f.fault) for f in check(out).faults] == [(RECORD, "record")]
+    report = check(out, repair=True)
+    assert (report.set_aside, report.left, report.forgotten) == ((RECORD,), (), ())
+    assert query(out, "SELECT run_id FROM runs") == [("run-000001",)]
+    assert len(list((out / "lake/damaged/run-000002").iterdir())) == 1
+
+
+def test_a_repair_of_a_record_says_so_and_runs_go_on(past, out):
+    (out / RECORD).write_text("junk\n")
+    assert run("sql", out, "FROM runs").returncode != 0
+    done = run("check", out, "--repair")
+    assert done.returncode == 0
+    assert RECORD in done.stdout
+    assert "set aside in" in done.stderr
+    assert "1 faults, repaired" in done.stderr
+    analyse(past[0], out=out)
+    assert query(out, "SELECT count(*), max(run_id) FROM runs") == [(2, "run-000002")]
+
+
+def test_other_records_are_as_runs_wrote_them(out):
+    # of a version with another field, and a whole number for one with a fraction
+    (out / RECORD).write_text('{"run_id":"run-000002","seconds":3,"pid":null,"new":[1]}')
+    assert check(out).faults == ()
+    assert query(out, "SELECT seconds FROM runs WHERE run_id = 'run-000002'") == [(3.0,)]
+
+
+# --- no database, a link to nothing --------------------------------------------------------------
+
+
+def test_a_lake_without_a_database_is_told_from_no_warehouse(out):
+    before = contents(out)
+    (out / WAREHOUSE).unlink()
+    for verb, what in (("sql", "FROM traces"), ("show", "traces")):
+        done = run(verb, out, what)
+        assert done.returncode == 2
+        assert "database is not built" in done.stderr
+        assert f"tracehouse refresh {out}" in done.stderr
+    assert run("refresh", out).returncode == 0
+    assert contents(out) == before
+
+
+def test_a_link_to_nothing_in_the_lake_is_named(past, out, tmp_path):
+    shutil.rmtree(out / "lake/kernels")
+    (out / "lake/kernels").symlink_to(tmp_path / "nowhere")
+    check(out, repair=True)
+    done = run("analyze", past[0], "-o", out, "--workers", 1)
+    assert done.returncode == 2
+    assert f"{out / 'lake/kernels'} is a link to {tmp_path / 'nowhere'}" in done.stderr
+    (out / "lake/kernels").unlink()
+    assert analyse(past[0], out=out).rejected == 0
     assert check(out).faults == ()
 
 

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import errno
 import itertools
-import multiprocessing.forkserver  # noqa: F401 - not to be looked for without rights
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from commandline import run
+from rights import folder_for_all, open_to_all, unprivileged
 from warehouses import analyse, drawn, query, temporary_files
 
 from tracehouse.commands.check import check
@@ -32,7 +30,6 @@ from tracehouse.storage.upkeep import clean
 from tracehouse.storage.writer import PartWriter, commit_staged
 from tracehouse.warehouse.query import Warehouse
 
-NOBODY = 65534
 OPS = "SELECT name FROM ops ORDER BY name"
 
 
@@ -146,28 +143,8 @@ def test_a_disk_full_at_every_write_point(tmp_path):
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """Return a folder that every user may enter; pytest's own is closed to others."""
-    folder = Path(tempfile.mkdtemp(prefix="tracehouse-"))
-    folder.chmod(0o777)
-    try:
+    with folder_for_all() as folder:
         yield folder
-    finally:
-        shutil.rmtree(folder)
-
-
-@contextmanager
-def unprivileged() -> Iterator[None]:
-    """Go on with the rights of a user that owns nothing, if this is root."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.setegid(NOBODY)
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-        os.setegid(0)
 
 
 @pytest.fixture
@@ -175,9 +152,7 @@ def in_and_out(open_folder):
     folder, out = open_folder / "in", open_folder / "out"
     drawn(1).write(folder / "a.json")
     analyse(folder, out=out)
-    contents = [out, *out.rglob("*")]
-    for path in contents:
-        path.chmod(0o777 if path.is_dir() else 0o666)
+    open_to_all(out)
     return folder, out
 
 

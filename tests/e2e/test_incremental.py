@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from warehouses import analyse, contents, drawn, manifests, query
 
-from tracehouse.commands import part
+from tracehouse.commands import part, results
 from tracehouse.errors import RejectedFile
 
 NAMED = "SELECT path, events FROM traces ORDER BY path"
@@ -196,6 +198,78 @@ def test_a_link_to_nothing_is_reported_each_time_and_read_when_repaired(tmp_path
     drawn(1).write(tmp_path / "later.json")
     assert analyse(folder, out=out).rejected == 0
     assert query(out, NAMED) == [(str(link), 4)]
+
+
+@pytest.mark.parametrize("prune", [False, True])
+def test_a_folder_that_could_not_be_listed_is_forgotten_once_it_is(tmp_path, monkeypatch, prune):
+    folder, out = tmp_path / "in", tmp_path / "out"
+    file = drawn(1).write(folder / "sub/a.json")
+    listed = Path.iterdir
+
+    def refusing(path):
+        if path == folder / "sub":
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    with monkeypatch.context() as locked:
+        locked.setattr(Path, "iterdir", refusing)
+        for _ in range(2):
+            assert analyse(folder, out=out, prune=prune).rejected == 1
+    assert query(out, "SELECT path, status FROM files") == [(str(folder / "sub"), "rejected")]
+    report = analyse(folder, out=out, prune=prune)
+    assert (report.rejected, report.pruned) == (0, ())
+    for table in ("files", "traces"):
+        assert query(out, f"SELECT path, status FROM {table}") == [(str(file), "ok")]
+    assert query(out, "SELECT count(*) FROM issues WHERE severity = 'error'") == [(0,)]
+    written = manifests(out)
+    analyse(folder, out=out, prune=prune)
+    assert manifests(out) == written
+
+
+def test_a_trace_whose_path_is_a_folder_now_stays_until_pruned(tmp_path):
+    folder, out = tmp_path / "in", tmp_path / "out"
+    gone = drawn(1).write(folder / "a")
+    analyse(folder, out=out)
+    gone.unlink()
+    file = drawn(2).write(folder / "a/b.json")
+    analyse(folder, out=out)
+    assert paths(out) == [str(gone), str(file)]
+    assert analyse(folder, out=out, prune=True).pruned == (str(gone),)
+
+
+def test_another_warehouse_in_the_archive_is_no_trace(tmp_path):
+    folder = tmp_path / "in"
+    file = drawn(1).write(folder / "a.json")
+    analyse(folder, out=folder / "one")
+    manifest = folder / "one/lake/manifests/part-000001.json"
+    out = folder / "two"
+    assert analyse(folder, manifest, out=out).rejected == 1  # it is named
+    assert analyse(folder, out=out).rejected == 0
+    assert query(out, "SELECT path, status FROM files") == [(str(file), "ok")]
+
+
+def test_a_content_found_twice_has_the_numbers_of_its_twin(tmp_path):
+    folder, out = tmp_path / "in", tmp_path / "out"
+    for name in ("a.json", "b.json.gz"):
+        drawn(1).write(folder / name)
+    with ZipFile(folder / "c.zip", "w") as archive:
+        archive.writestr("d.json", drawn(1).data())
+        archive.writestr("e.json", drawn(2).data())
+    names = ["a.json", "b.json.gz", "c.zip/d.json", "c.zip/e.json"]
+    numbers = dict.fromkeys(names, ("ok", 4, 1, 25_000))  # 20 µs of kernel and 5 µs of copy
+    pct = [pytest.approx(2500 / 35)] * 4  # from the kernel's start to the copy's end
+    for _ in range(3):
+        told = []
+        report = analyse(folder, out=out, on_trace=told.append)
+        found = {
+            str(Path(r.path).relative_to(folder)): (r.status, r.events, r.kernels, r.busy_ns)
+            for r in report.results
+        }
+        assert found == numbers
+        assert results.result_rows(report)["busy_pct"].to_pylist() == pct
+        if not report.unchanged:  # each line of the first run says so too
+            assert {(r.kernels, r.busy_ns) for r in told} == {(1, 25_000)}
+        os.utime(folder / "b.json.gz", ns=(0, report.unchanged * 1_000_000_000))
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from warehouses import analyse, contents, drawn, query
@@ -15,6 +17,7 @@ from warehouses import analyse, contents, drawn, query
 from tracehouse.commands import analyze, division, memory
 from tracehouse.commands.refresh import refresh_warehouse
 from tracehouse.errors import TracehouseError
+from tracehouse.storage.lock import lock
 
 
 def command(*arguments, **options):
@@ -37,6 +40,22 @@ def test_two_runs_at_once_both_end_well_if_they_wait(tmp_path):
         ("run-000001", 2, 0),
         ("run-000002", 2, 0),
     ]
+
+
+def test_the_wait_for_another_run_is_none_of_its_time(tmp_path):
+    drawn(1).write(tmp_path / "in" / "a.json")
+    out = tmp_path / "out"
+    analyse(tmp_path / "in", out=out)
+    with lock(out):
+        waiting = Thread(target=analyse, args=[tmp_path / "in"], kwargs={"out": out, "wait": 60})
+        waiting.start()
+        time.sleep(1)
+    waiting.join()
+    ((seconds, span),) = query(
+        out, "SELECT seconds, epoch(finished_at - started_at) FROM runs WHERE unchanged = 1"
+    )
+    assert seconds < 1
+    assert span < 1
 
 
 def test_a_run_is_a_row(tmp_path):

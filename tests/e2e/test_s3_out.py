@@ -215,11 +215,20 @@ def test_damage_is_found_and_taken_out(bucket, tmp_path):
     bucket[0].delete_object(Bucket=bucket[1], Key="warehouse/lake/ops/part-000003.parquet")
     with pytest.raises(TracehouseError, match=r"damaged: s3://.*/kernels/part-000002.parquet"):
         query(out, "SELECT count(name) FROM kernels")
+    old = "lake/runs/run-000000.json"  # not the newest, which every run fetches
+    put(bucket, old, b"junk")
     faults = {(fault.where, fault.fault) for fault in check(out).faults}
-    assert faults == {(key, "checksum"), ("lake/ops/part-000003.parquet", "missing")}
+    assert faults == {
+        (key, "checksum"),
+        ("lake/ops/part-000003.parquet", "missing"),
+        (old, "record"),
+    }
     done = check(out, repair=True)
-    assert done.is_repaired
+    assert (done.is_repaired, done.left) == (True, ())
     assert len(done.forgotten) == 2
+    assert old not in listed(bucket)
+    assert any(name.startswith("lake/damaged/run-000000/") for name in listed(bucket))
+    assert query(out, "SELECT count(*) FROM runs") == [(1,)]
     assert "lake/damaged/part-000002/kernels.parquet" in listed(bucket)
     assert check(out).faults == ()
     analyse(folder, out=out)

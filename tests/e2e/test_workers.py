@@ -140,16 +140,48 @@ def test_after_a_run_that_was_killed_one_worker_is_a_process_apart(tmp_path, fol
     assert analyse(folder, out=out, workers=1).record.executor == "process"
 
 
-def test_a_script_that_its_workers_cannot_import_is_told_so(tmp_path):
+@pytest.mark.parametrize("from_stdin", [False, True])
+def test_a_script_needs_no_guard(tmp_path, from_stdin):
     for number in range(2):
         drawn(number).write(tmp_path / "in" / f"{number}.json")
-    script = tmp_path / "script.py"
-    script.write_text(
+    text = (
         "from tracehouse.commands import division\nimport sys, tracehouse\n"
-        "division.PART_BYTES = 1\n"
-        f"tracehouse.analyze({str(tmp_path / 'in')!r}, {str(tmp_path / 'out')!r}, workers=2)\n"
+        "print('once')\ndivision.PART_BYTES = 1\n"
+        f"paths = {str(tmp_path / 'in')!r}, {str(tmp_path / 'out')!r}\n"
+        "report = tracehouse.analyze(*paths, workers=2)\n"
+        "print(report.record.executor, report.total, report.rejected)\n"
     )
-    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
-    assert run.returncode == 1
-    assert "TracehouseError: worker processes cannot start" in run.stderr
-    assert not list((tmp_path / "out" / "lake").glob("manifests/*"))
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    run = subprocess.run(
+        [sys.executable, "-" if from_stdin else str(script)],
+        input=text if from_stdin else None,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stdout) == (0, "once\npool 2 0\n"), run.stderr
+
+
+def test_a_server_of_workers_that_dies_is_started_anew(tmp_path, folder):
+    """It is killed while it starts, so that the first worker asks for it in vain."""
+    code = (
+        "import os, signal, sys, tracehouse\n"
+        "from multiprocessing import forkserver\n"
+        "from tracehouse.commands import division\n"
+        "division.PART_BYTES = 1\n"
+        "server = forkserver._forkserver\n"
+        "real, deaths = server.connect_to_new_process, []\n"
+        "def dying(fds):\n"
+        "    ends = real(fds)\n"
+        "    if not deaths:\n"
+        "        deaths.append(server._forkserver_pid)\n"
+        "        os.kill(server._forkserver_pid, signal.SIGKILL)\n"
+        "    return ends\n"
+        "forkserver.connect_to_new_process = dying\n"
+        "report = tracehouse.analyze(sys.argv[1], sys.argv[2], workers=2)\n"
+        "print(len(deaths), report.total, report.rejected)\n"
+    )
+    command = [sys.executable, "-c", code, str(folder), str(tmp_path / "out")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (0, "1 2 0\n"), run.stderr

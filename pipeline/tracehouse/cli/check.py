@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tracehouse.cli.options import FAILED, format_option, out_argument, reports_errors
 from tracehouse.cli.output import emit, printable
+
+if TYPE_CHECKING:
+    from tracehouse.commands.check import CheckReport
 
 
 @click.command()
@@ -30,6 +34,7 @@ def check(out: Path, repair: bool, fmt: str) -> None:
     is wrong, where and what to do, and exits with 1 if anything is.
 
     --repair deletes nothing: damaged files go to OUT/lake/damaged. What the lake forgets is named.
+    What cannot be read for want of a right, or as a disk fails, may be intact: it stays as it is.
 
     \b
     Example:
@@ -50,15 +55,23 @@ def check(out: Path, repair: bool, fmt: str) -> None:
     _name("forgotten, to be read again", [p for p in report.forgotten if p not in lost])
     _name("forgotten, and its file is gone", report.lost)
     _name("as an earlier run read it", report.returned)
+    if report.is_repaired:
+        _name("left as it is", [fault.where for fault in report.left])
     click.echo(
         f"{report.parts:,} parts, {report.files:,} files, {report.bytes:,} bytes read; "
-        f"{len(report.faults):,} faults{', repaired' if report.is_repaired else ''}",
+        f"{len(report.faults):,} faults{_outcome(report)}",
         err=True,
     )
     if report.is_repaired and report.forgotten:
         click.echo("Run analyze over the traces again: it reads what was forgotten.", err=True)
-    if report.faults and not report.is_repaired:
+    if report.left:
         sys.exit(FAILED)
+
+
+def _outcome(report: CheckReport) -> str:
+    if not report.is_repaired:
+        return ""
+    return f", {len(report.left):,} of them not repaired" if report.left else ", repaired"
 
 
 def _name(word: str, paths: Sequence[str]) -> None:

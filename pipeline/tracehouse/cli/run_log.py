@@ -107,6 +107,8 @@ class JsonLog:
             _emit("check", **asdict(check))
         for path in report.passed_over:
             _emit("passed_over", path=path, code="TEMP_SKIPPED")
+        for path in report.special:
+            _emit("passed_over", path=path, code=None)
         for path in report.alone:
             _emit("alone", path=path, memory_limit_bytes=report.record.memory_limit_bytes)
         record = asdict(report.record)
@@ -145,6 +147,9 @@ def _summary(result: TraceResult) -> str:
     path = printable(beside(result.path))
     if result.events is None:
         return f"{result.status:<8}  {path}"
+    if result.kernels is None:  # only its status is found out
+        said = f"{cell(result.events)} events, content known before, {result.seconds:.2f} s"
+        return f"{result.status:<8}  {path}: {said}"
     return (
         f"{result.status:<8}  {path}: {cell(result.events)} events, "
         f"{cell(result.kernels)} kernels, busy {duration(result.busy_ns)}, {result.seconds:.2f} s"
@@ -172,6 +177,11 @@ def _write_sum(report: RunReport) -> None:
         click.echo(
             f"TEMP_SKIPPED: {len(report.passed_over):,} unfinished files passed over: {first}",
             err=True,
+        )
+    if report.special:
+        first = ", ".join(printable(beside(path)) for path in report.special[:_MOST_NAMED])
+        click.echo(
+            f"pipes, sockets and devices passed over: {len(report.special):,}: {first}", err=True
         )
     if report.pruned:
         click.echo(f"pruned, their files are gone: {len(report.pruned):,}", err=True)

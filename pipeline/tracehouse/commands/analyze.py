@@ -22,7 +22,7 @@ from tracehouse.commands.part_entries import settings_noted
 from tracehouse.commands.part_in_store import run_part_in_store
 from tracehouse.commands.part_task import PartOutcome, PartTask, TraceResult
 from tracehouse.commands.schedule import Schedule
-from tracehouse.commands.vanished import vanished_files
+from tracehouse.commands.vanished import mistaken_files, vanished_files
 from tracehouse.commands.workforce import choose_workers
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.ingest.capture_folders import Divided, divide
@@ -55,7 +55,7 @@ class RunReport:
     results: every trace of the files found, in order of their paths, the unchanged among them, and
     every capture file that cannot be used. total, unchanged: files of traces. captures: files of
     graph captures. rejected, partial: files of either. passed_over: files that their writers have
-    not finished (TEMP_SKIPPED).
+    not finished (TEMP_SKIPPED). special: pipes, sockets and devices, passed over too.
     pruned: files that are gone and whose traces were dropped. record: the row of table `runs`.
     warehouse: its file; that of a bucket as `storage.address` says.
     alone: files that may need more memory than the run was allowed, analysed with nothing else
@@ -74,6 +74,7 @@ class RunReport:
     warehouse: Path
     record: RunRecord
     alone: tuple[str, ...] = ()
+    special: tuple[str, ...] = ()
 
 
 def analyze(
@@ -138,7 +139,9 @@ def analyze(
         workers=workers,
         dask=dask,
     )
+    asked = time.monotonic()
     with writing(out, wait=wait, kept=copied_tables(), is_new=True) as place:
+        started += time.monotonic() - asked  # the wait for another run is none of this one's time
         record = run_record.begun(place.folder, arguments)
         place.record()
         try:
@@ -157,8 +160,8 @@ def analyze(
             )
             limit = memory.default_limit() if memory_limit is None else memory_limit
             run = _Run(paths, out, place, pattern, found, divided, files, limit, record, on_trace)
-            run.forget(prune=prune)
-            run.work(workers, dask, apart=place.died)
+            state = run.forget(prune=prune)
+            run.work(state, workers, dask, apart=place.died)
             run.publish()
             return run.report(started)
         except (TracehouseError, OSError, duckdb.Error, MemoryError) as error:
@@ -192,18 +195,24 @@ class _Run:
     publish_seconds: float = 0.0
     peak_bytes: int = 0
 
-    def forget(self, *, prune: bool) -> None:
-        """Remove what killed runs left, and if it is asked for, traces whose files are gone."""
-        upkeep.clean(self.place.folder)
-        if prune:
-            state = load_state(self.place.folder)
-            vanished = vanished_files(self.paths, state, self.found.unreadable)
-            self.pruned = upkeep.prune(self.place.folder, vanished)
+    def forget(self, *, prune: bool) -> LakeState:
+        """Remove what killed runs left, what never was a trace, and if asked for, what is gone.
 
-    def work(self, workers: int | None, dask: str | None, *, apart: bool) -> None:
+        Returns what the lake holds then.
+        """
+        folder = self.place.folder
+        upkeep.clean(folder)
+        state = load_state(folder)
+        if upkeep.prune(folder, mistaken_files(state, self.found)):
+            state = load_state(folder)
+        if prune:
+            vanished = vanished_files(self.paths, state, self.found.unreadable)
+            self.pruned = upkeep.prune(folder, vanished)
+        return load_state(folder) if self.pruned else state
+
+    def work(self, state: LakeState, workers: int | None, dask: str | None, *, apart: bool) -> None:
         """Analyse what is new or has changed, and commit it part by part."""
         folder = self.place.folder
-        state = load_state(folder)
         digest = self.pattern.settings.digest
         limits = self.pattern.limits
         noted = (digest, settings_noted(self.pattern.settings, limits, is_too_large=True))
@@ -273,7 +282,7 @@ class _Run:
         captures = [live[f.path] for f in self.divided.capture_files if f.path in live]
         entries = [*(live[file.path] for file in self.files), *captures]
         untouched = [live[path] for path in self.untouched]
-        results = [*self.results, *_unchanged(self.place.folder, untouched)]
+        results = _completed(self.place.folder, self.results, untouched)
         results += _refused(captures)
         rejected = sum(entry.status == Status.REJECTED for entry in entries)
         seconds = time.monotonic() - started
@@ -303,6 +312,7 @@ class _Run:
             warehouse=self.out / WAREHOUSE,
             record=record,
             alone=tuple(self.alone),
+            special=self.found.special,
         )
 
 
@@ -353,29 +363,37 @@ def _relabel(out: Path, entries: Sequence[FileEntry], label: str) -> None:
             commit_staged(out, writer.stage(renamed, []))
 
 
-def _unchanged(out: Path, entries: Sequence[FileEntry]) -> list[TraceResult]:
-    """What the warehouse knows of traces whose files were not read again."""
-    if not entries:
-        return []
-    refs = {ref.path: ref.trace_id for entry in entries for ref in entry.traces}
+def _completed(
+    out: Path, results: Sequence[TraceResult], untouched: Sequence[FileEntry]
+) -> list[TraceResult]:
+    """The results of a run, with what the warehouse knows of traces that were not analysed again.
+
+    Those are the traces of `untouched` files, and contents that the warehouse held already.
+    """
+    if not untouched and not any(_is_bare(result) for result in results):
+        return list(results)
     with Warehouse(out) as warehouse:
         rows = warehouse.arrow(
             "SELECT trace_id, status, reason, events, kernels, busy_ns"
             " FROM traces LEFT JOIN trace_timeline USING (trace_id)"
         )
     by_id = {row["trace_id"]: row for row in rows.to_pylist()}
-    results = []
-    for path, trace_id in refs.items():
-        row = by_id[trace_id]
-        results.append(
-            TraceResult(
-                path,
-                row["status"],
-                row["reason"],
-                row["events"],
-                row["kernels"],
-                row["busy_ns"],
-                skipped=True,
-            )
+    completed = [
+        replace(
+            result,
+            kernels=by_id[result.trace_id]["kernels"],
+            busy_ns=by_id[result.trace_id]["busy_ns"],
         )
-    return results
+        if _is_bare(result)
+        else result
+        for result in results
+    ]
+    refs = {ref.path: ref.trace_id for entry in untouched for ref in entry.traces}
+    return completed + [
+        TraceResult(path=path, skipped=True, **by_id[trace_id]) for path, trace_id in refs.items()
+    ]
+
+
+def _is_bare(result: TraceResult) -> bool:
+    """Whether a trace was read and not linked, as its content was known."""
+    return result.kernels is None and result.status != Status.REJECTED

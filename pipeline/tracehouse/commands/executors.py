@@ -1,4 +1,4 @@
-"""What runs the parts of a run: this process, processes of its own, or a Dask cluster.
+"""What runs the parts of a run: this process, processes of its own (pool), or a Dask cluster.
 
 All of them run the same function on the same tasks, so that the results are the same.
 """
@@ -6,15 +6,12 @@ All of them run the same function on the same tasks, so that the results are the
 from __future__ import annotations
 
 import logging
-import multiprocessing
-import os
 import re
 import socket
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -93,101 +90,6 @@ class ThisProcess:
 
     def close(self) -> None:
         """Nothing to end."""
-
-
-class Pool:
-    """Runs tasks in processes of this machine, at most `count` at once.
-
-    Each process is an executor of its own: if it dies, its task is known, and no other is lost.
-    """
-
-    name = "pool"
-    shares_memory = True
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        # Forked from a server that has loaded the code but no threads yet.
-        methods = multiprocessing.get_all_start_methods()
-        self._context = multiprocessing.get_context(
-            "forkserver" if "forkserver" in methods else "spawn"
-        )
-        if "forkserver" in methods:
-            self._context.set_forkserver_preload(["tracehouse.commands.worker"])
-        self._has_started = False  # a process; else its death says nothing about its task
-        self._idle: list[ProcessPoolExecutor] = []
-        self._busy: dict[Future[PartOutcome], ProcessPoolExecutor] = {}
-
-    def submit(self, run: Run, task: PartTask) -> Future[PartOutcome]:
-        """Start a task in a process that is idle, or in a new one."""
-        self._take_back()
-        process = self._idle.pop() if self._idle else self._new()
-        future = process.submit(run, task)
-        self._busy[future] = process
-        return future
-
-    def _new(self) -> ProcessPoolExecutor:
-        process = ProcessPoolExecutor(1, mp_context=self._context, initializer=_end_with_parent)
-        if not self._has_started:
-            try:
-                process.submit(_nothing).result()
-            except BrokenProcessPool as error:
-                raise TracehouseError(
-                    "worker processes cannot start",
-                    code="WORKER_DIED",
-                    hint="a script must call tracehouse below `if __name__ == '__main__':`, as "
-                    "its workers import it; or let one process do the work (workers=1)",
-                ) from error
-            self._has_started = True
-        return process
-
-    def _take_back(self) -> None:
-        """Take note of processes that have done their task, and let go of those that died.
-
-        Also of one that wanted memory: what it still holds goes with it.
-        """
-        for future in [future for future in self._busy if future.done()]:
-            process = self._busy.pop(future)
-            if isinstance(future.exception(), BrokenProcessPool | MemoryError):
-                process.shutdown()
-            else:
-                self._idle.append(process)
-
-    def has_died(self, error: BaseException) -> bool:
-        """Whether the process of a task died."""
-        return isinstance(error, BrokenProcessPool)
-
-    def check(self) -> None:
-        """Nothing to check: a process that dies is told at once."""
-
-    def rest(self) -> None:
-        """End the processes that are idle."""
-        self._take_back()
-        while self._idle:
-            self._idle.pop().shutdown()
-
-    def close(self) -> None:
-        """End the processes; tasks that run are waited for."""
-        processes = [*self._idle, *self._busy.values()]
-        for process in processes:
-            process.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.shutdown()
-
-
-def _nothing() -> None:
-    """Do nothing: a process that does so has started."""
-
-
-def _end_with_parent() -> None:
-    """Make this worker end when its run is killed; it would wait for more work forever."""
-    threading.Thread(target=_wait_for_parent, daemon=True).start()
-
-
-def _wait_for_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 class DaskCluster:

@@ -329,18 +329,20 @@ class _Work:
         ]
 
     def outcome(self) -> tuple[TraceResult, ...]:
-        """What became of every trace."""
+        """What became of every trace; a content found twice has the kernels of its first path."""
+        rows = {o.trace_id: o.row for _, found in self.files for o in found if o.is_new}
         return tuple(
             TraceResult(
                 path=shown_path(o.path),
                 status=o.row["status"],
                 reason=o.row["reason"],
                 events=o.row["events"],
-                kernels=o.row["kernels"],
+                kernels=rows.get(o.trace_id, o.row)["kernels"],
                 busy_ns=self.busy.get(o.trace_id),
                 seconds=o.row["seconds"] or 0.0,
                 stages=o.stages,
                 bytes=o.row["bytes"],
+                trace_id=o.trace_id,
             )
             for _, found in self.files
             for o in found

@@ -52,6 +52,7 @@ class TraceResult:
     events, kernels, busy_ns: None where they are not known. seconds: CPU time of reading and
     linking. stages: CPU seconds by stage (`stopwatch.STAGES`), empty where nothing was analysed.
     bytes: length of its text. skipped: it was not read again, because its file has not changed.
+    trace_id: that of its content, which several paths may have.
     """
 
     path: str
@@ -64,6 +65,7 @@ class TraceResult:
     stages: Mapping[str, float] = field(default_factory=dict)
     bytes: int | None = None
     skipped: bool = False
+    trace_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,7 @@ from tracehouse.commands.analyze import RunReport
 from tracehouse.stopwatch import STAGES
 from tracehouse.warehouse.query import Warehouse
 
-# A file whose content another file had first is named by `files` only.
-_BUSY = """
-SELECT traces.path, trace_timeline.busy_pct
-FROM traces JOIN trace_timeline USING (trace_id)
-UNION
-SELECT files.path, trace_timeline.busy_pct
-FROM files JOIN trace_timeline ON files.traces = [trace_timeline.trace_id]
-"""
+_BUSY = "SELECT trace_id, busy_pct FROM trace_timeline"
 
 _FAILING = """
 SELECT
@@ -86,7 +79,8 @@ def result_rows(report: RunReport) -> pa.Table:
     """
     with Warehouse(report.warehouse.parent) as warehouse:
         timelines = warehouse.arrow(_BUSY)
-    busy = dict(zip(timelines["path"].to_pylist(), timelines["busy_pct"].to_pylist(), strict=True))
+    columns = (timelines[name].to_pylist() for name in ("trace_id", "busy_pct"))
+    busy = dict(zip(*columns, strict=True))
     results = report.results
     return pa.table(
         {
@@ -94,6 +88,6 @@ def result_rows(report: RunReport) -> pa.Table:
             "status": pa.array([r.status for r in results], pa.string()),
             "events": pa.array([r.events for r in results], pa.int64()),
             "kernels": pa.array([r.kernels for r in results], pa.int64()),
-            "busy_pct": pa.array([busy.get(r.path) for r in results], pa.float64()),
+            "busy_pct": pa.array([busy.get(r.trace_id) for r in results], pa.float64()),
         }
     )

@@ -1,4 +1,4 @@
-"""Which files a warehouse knows of that are gone."""
+"""Which files a warehouse knows of that are gone, or were never any."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
+from tracehouse.ingest.discover import Discovery
 from tracehouse.ingest.recognise import is_url
 from tracehouse.storage.manifest import LakeState
+from tracehouse.vocab import FileRole
 
 
 def vanished_files(paths: Sequence[str], state: LakeState, unreadable: Sequence[str]) -> list[str]:
@@ -21,6 +23,23 @@ def vanished_files(paths: Sequence[str], state: LakeState, unreadable: Sequence[
         and entry.path not in unreadable
         and any(_covers(path, entry.path) for path in paths if not is_url(path))
         and _is_gone(entry.path)
+    ]
+
+
+def mistaken_files(state: LakeState, found: Discovery) -> list[str]:
+    """The paths that were rejected as traces and of which this search tells that they are none.
+
+    They are folders, which could not be listed then, or belong to another warehouse.
+    """
+    named = {file.path for file in found.files} | set(found.unreadable)
+    lakes = tuple(f"{lake}/" for lake in found.lakes)
+    return [
+        entry.path
+        for entry in state.files
+        if entry.content_hash is None
+        and entry.role == FileRole.TRACE
+        and entry.path not in named
+        and (entry.path in found.folders or entry.path.startswith(lakes))
     ]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracehouse.commands import division, memory
-from tracehouse.commands.executors import DaskCluster, Pool, ThisProcess, Workers
+from tracehouse.commands.executors import DaskCluster, ThisProcess, Workers
 from tracehouse.commands.part_task import PartTask
+from tracehouse.commands.pool import Pool
 
 
 def choose_workers(

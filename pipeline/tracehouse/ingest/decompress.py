@@ -14,7 +14,7 @@ import zstandard
 from isal import igzip_lib, isal_zlib
 
 from tracehouse.findings import Findings
-from tracehouse.ingest.recognise import is_skippable_frame
+from tracehouse.ingest.recognise import HEAD_LENGTH, is_skippable_frame, looks_like_trace
 
 Opener = Callable[[Findings], Iterator[bytes]]
 """Opens a stream of bytes from its start, adding what it finds odd to the findings."""
@@ -98,9 +98,9 @@ class _Intake:
 def gunzip(source: Opener, findings: Findings) -> Iterator[bytes]:
     """Decompress a gzip file (RFC 1952) of any number of members.
 
-    Zeros behind a member are padding. Other bytes there, a wrong checksum and an early end give
-    TRUNCATED: they may be all that is left of a trace. Members behind a wrong checksum are still
-    read. More than one member gives MULTI_MEMBER.
+    Zeros behind a member are padding. A wrong checksum, an early end and bytes behind a member that
+    look like a trace give TRUNCATED; other bytes there are dropped, REPAIRED_SYNTAX. Members behind
+    a wrong checksum are still read. More than one member gives MULTI_MEMBER.
     """
     yield from _salvaging("gzip", source, findings, _gzip_members)
 
@@ -233,8 +233,10 @@ def _gzip_members(intake: _Intake, inflater: _Inflater, findings: Findings) -> I
     try:
         while intake.peek(1) and not (count and intake.at_padding()):
             if not _GZIP_MAGIC.startswith(intake.peek(len(_GZIP_MAGIC))):
-                what = "bytes behind the last gzip member are no gzip"
-                findings.add("TRUNCATED", example=what if count else "no gzip header")
+                if count:
+                    _drop_rest(intake, findings)
+                else:
+                    findings.add("TRUNCATED", example="no gzip header")
                 return
             _skip_gzip_header(intake)
             count += 1
@@ -245,6 +247,15 @@ def _gzip_members(intake: _Intake, inflater: _Inflater, findings: Findings) -> I
     finally:
         if count > 1:
             findings.add("MULTI_MEMBER", example=f"{count:,} gzip members")
+
+
+def _drop_rest(intake: _Intake, findings: Findings) -> None:
+    """Say what is behind the last gzip member: it may be all that is left of a trace."""
+    where = "bytes behind the last gzip member"
+    if looks_like_trace(intake.peek(HEAD_LENGTH)):
+        findings.add("TRUNCATED", example=f"{where} look like another trace, but do not decode")
+    else:
+        findings.add("REPAIRED_SYNTAX", example=f"{where} are no trace")
 
 
 def _skip_gzip_header(intake: _Intake) -> None:
@@ -273,7 +284,8 @@ def unzstd(source: Opener, findings: Findings) -> Iterator[bytes]:
 
     The decoder is fed block by block, so that memory stays bounded whatever the ratio, and a
     damaged block costs nothing before it. Zeros behind a frame are padding; other bytes, damage, a
-    wrong checksum and an early end give TRUNCATED. More than one frame gives MULTI_MEMBER.
+    wrong checksum and an early end give TRUNCATED: a frame need have no checksum, and then they may
+    be all that tells of a damage. More than one frame gives MULTI_MEMBER.
     """
     intake = _Intake(source(findings))
     done = frames = 0
@@ -281,12 +293,15 @@ def unzstd(source: Opener, findings: Findings) -> Iterator[bytes]:
         while intake.peek(1):
             if frames and intake.at_padding():
                 break
+            head = intake.peek(4)
+            if frames and not (_ZSTD_MAGIC.startswith(head) or is_skippable_frame(head)):
+                raise _Broken("is followed by other bytes")
             magic = intake.take(4)
             if is_skippable_frame(magic):
                 intake.skip(int.from_bytes(intake.take(4), "little"))
                 continue
             if magic != _ZSTD_MAGIC:
-                raise _Broken("is followed by other bytes" if frames else _DAMAGED)
+                raise _Broken(_DAMAGED)
             frames += 1
             for piece in _frame(magic, intake):
                 done += len(piece)

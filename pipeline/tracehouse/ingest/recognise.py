@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable
 from enum import StrEnum
 
@@ -37,6 +38,12 @@ _FOREIGN_SUFFIXES = frozenset(
     ".ini .cfg .parquet .arrow .feather .duckdb .db .sqlite .xlsx .xls .docx .pptx .pdf .png .jpg "
     ".jpeg .gif .svg .pt .pth .ckpt .safetensors .pkl .pickle .npy .npz .so .whl .jar .nsys-rep "
     ".ncu-rep".split()
+)
+LAKE = "lake"
+LAKE_RECORDS = ("manifests", "runs")
+"""The folders of a warehouse's lake that hold JSON (`storage.layout`, `storage.runs`)."""
+_LAKE_FILE = re.compile(
+    rf"(?P<lake>(?:.*/)?{LAKE})/(?:manifests/part|runs/run)-\d{{6,}}\.json", re.ASCII | re.DOTALL
 )
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -103,6 +110,12 @@ def without_compression(name: str) -> str:
 def is_hidden(name: str) -> bool:
     """Whether a file or folder name asks not to be seen."""
     return name.startswith(".") and name not in (".", "..")
+
+
+def lake_of(path: str) -> str | None:
+    """Return the lake of a warehouse if `path` names a file of it that is JSON, but no trace."""
+    match = _LAKE_FILE.fullmatch(path)
+    return None if match is None else match["lake"]
 
 
 def is_temporary(name: str) -> bool:

@@ -77,12 +77,15 @@ def _store_errors() -> Iterator[None]:
         raise OSError(f"{type(error).__name__}: {error}") from error
 
 
-def find_remote(url: str, skipped: set[str]) -> Iterator[tuple[str, int, int]]:
+def find_remote(
+    url: str, skipped: set[str], lakes: set[str] | None = None
+) -> Iterator[tuple[str, int, int]]:
     """Yield URL, size in bytes and version of the files that `url` names.
 
     The version is the time of the last change in ns since 1970, else a hash of the ETag, else 0.
-    Hidden and unfinished files are added to `skipped`. UsageError if the URL leads nowhere, or if
-    its protocol needs a package that is not installed.
+    Hidden and unfinished files are added to `skipped`. The lakes of warehouses are passed over, and
+    added to `lakes`. UsageError if the URL leads nowhere, or if its protocol needs a package that
+    is not installed.
     """
     try:
         fs, path = fsspec.core.url_to_fs(url)
@@ -99,7 +102,14 @@ def find_remote(url: str, skipped: set[str]) -> Iterator[tuple[str, int, int]]:
         raise UsageError(f"cannot read {url}: {error}", hint=hint) from error
     if not infos:
         raise UsageError(f"no file matches {url}", hint="check the URL")
+    inner = {lake for name in infos if (lake := recognise.lake_of(name)) is not None}
+    inner = {f"{lake}/" for lake in inner if not f"{path}/".startswith(f"{lake}/")}
+    if lakes is not None:
+        lakes.update(fs.unstrip_protocol(lake[:-1]) for lake in inner)
+    below = tuple(inner)
     for name, info in sorted(infos.items()):
+        if name.startswith(below):
+            continue
         parts = name.removeprefix(path).split("/")
         if any(map(recognise.is_hidden, parts)) or recognise.is_temporary(name):
             skipped.add(fs.unstrip_protocol(name))

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tracehouse.errors import UsageError
+
 
 def sync(path: Path) -> None:
     """Bring a file's data, or a folder's names, to disk. Raises OSError."""
@@ -29,9 +31,17 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder and those above it, their names brought to disk. Raises OSError."""
+    """Create a folder and those above it, their names brought to disk.
+
+    Raises OSError; UsageError if one of them is a link to nothing.
+    """
     missing = [f for f in (folder, *folder.parents) if not f.exists()]
     for new in reversed(missing):
+        if new.is_symlink():
+            raise UsageError(
+                f"{new} is a link to {new.readlink()}, which is not there",
+                hint="mount what it leads to, or remove the link",
+            )
         new.mkdir(exist_ok=True)
         sync(new.parent)
 

@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from tracehouse.storage.unreadable import unreadable, why_unreadable
+
 LOCK = ".lock"
 WAREHOUSE = "warehouse.duckdb"
 LAKE = "lake"
@@ -64,11 +66,19 @@ def _process(pid: int) -> str:
 
 
 def manifest_paths(out: Path) -> list[Path]:
-    """Return the committed manifests, oldest first; none where there is no lake."""
+    """Return the committed manifests, oldest first; none where there is no lake.
+
+    TracehouseError LAKE_UNREADABLE if their folder cannot be read.
+    """
     folder = out / LAKE / MANIFESTS
-    if not folder.is_dir():
-        return []
-    found = [p for p in folder.iterdir() if p.suffix == ".json" and _PART_ID.fullmatch(p.stem)]
+    try:
+        if not folder.is_dir():
+            return []
+        found = [p for p in folder.iterdir() if p.suffix == ".json" and _PART_ID.fullmatch(p.stem)]
+    except OSError as error:
+        if (why := why_unreadable(error)) is None:
+            raise
+        raise unreadable(folder, why) from error
     return sorted(found, key=lambda p: part_number(p.stem))
 
 

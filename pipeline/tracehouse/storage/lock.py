@@ -17,6 +17,7 @@ from tracehouse.errors import UsageError
 from tracehouse.storage import durable, layout
 
 _LOOK_SECONDS = 0.1  # between tries, while another run is waited for
+_NOTED_SECONDS = 0.5  # within which who has taken the lock says so
 _NOTE_LENGTH = 4096
 
 
@@ -52,7 +53,8 @@ def lock(out: Path, *, wait: float = 0.0) -> Iterator[Held]:
         durable.make_folder(out)
         descriptor = os.open(out / layout.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
-        raise UsageError(f"cannot write to {out}: {error.strerror}", hint="check OUT") from error
+        where = error.filename or out
+        raise UsageError(f"cannot write to {where}: {error.strerror}", hint="check OUT") from error
     try:
         _take(descriptor, out, wait)
         died = _noted(descriptor)
@@ -74,7 +76,7 @@ def _take(descriptor: int, out: Path, wait: float) -> None:
             return
         except BlockingIOError as error:
             if time.monotonic() >= deadline:
-                raise taken(out, _noted(descriptor), wait) from error
+                raise taken(out, _noted_soon(descriptor), wait) from error
         time.sleep(_LOOK_SECONDS)
 
 
@@ -99,6 +101,14 @@ def _noted(descriptor: int) -> Holder | None:
         return Holder(int(note["pid"]), str(note["host"]), str(note["since"]))
     except (ValueError, TypeError, KeyError):
         return None
+
+
+def _noted_soon(descriptor: int) -> Holder | None:
+    """Return who holds the lock, who may have taken it just now and not said so yet."""
+    deadline = time.monotonic() + _NOTED_SECONDS
+    while (holder := _noted(descriptor)) is None and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
+    return holder
 
 
 def _note(descriptor: int, text: str) -> None:

@@ -19,6 +19,7 @@ import xxhash
 from tracehouse import __version__
 from tracehouse.errors import TracehouseError
 from tracehouse.storage import durable, layout
+from tracehouse.storage.unreadable import unreadable, why_unreadable
 
 FORMAT = 1
 PRUNED = "pruned"  # status of a file whose traces were dropped for their age
@@ -102,7 +103,8 @@ class LakeState:
 def load_state(out: Path, *, passing_over: Collection[Path] = ()) -> LakeState:
     """Read all manifests but those of `passing_over`; an absent lake is an empty one.
 
-    TracehouseError LAKE_DAMAGED names a manifest that cannot be read and says what to do.
+    TracehouseError LAKE_DAMAGED names a manifest that cannot be used and says what to do;
+    LAKE_UNREADABLE one that this process cannot read.
     """
     parts: list[Part] = []
     live: dict[str, FileEntry] = {}
@@ -134,14 +136,14 @@ def all_files(state: LakeState) -> list[TableFile]:
     return [file for part in state.parts for file in part.tables.values()]
 
 
-def damaged_manifests(out: Path) -> dict[Path, str]:
-    """Return the manifests that cannot be used, and why."""
-    found: dict[Path, str] = {}
+def unusable_manifests(out: Path) -> dict[Path, TracehouseError]:
+    """Return the manifests that cannot be used, and why: LAKE_DAMAGED or LAKE_UNREADABLE."""
+    found: dict[Path, TracehouseError] = {}
     for path in layout.manifest_paths(out):
         try:
             _read(path)
         except TracehouseError as error:
-            found[path] = str(error)
+            found[path] = error
     return found
 
 
@@ -200,6 +202,8 @@ def _read(path: Path) -> Part | list[str]:
             raise _damaged(path, f"it is the manifest of {content['id']}")
         return _part(content)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if (why := why_unreadable(error)) is not None:
+            raise unreadable(path, why) from error
         raise _damaged(path, str(error)) from error
 
 

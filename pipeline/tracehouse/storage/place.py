@@ -13,6 +13,7 @@ from tracehouse.storage import layout
 from tracehouse.storage.address import shown, url_of
 from tracehouse.storage.lock import lock
 from tracehouse.storage.manifest import Part, TableFile
+from tracehouse.storage.unreadable import unreadable
 from tracehouse.storage.writer import StagedPart, commit_staged
 
 
@@ -35,6 +36,9 @@ class Place(Protocol):
         TracehouseError LAKE_DAMAGED, if it `is_checked`, for one that was fetched; OSError.
         """
 
+    def fetch_runs(self) -> None:
+        """Bring the records of all runs into the folder. Raises OSError."""
+
     def commit(self, staged: StagedPart) -> Part:
         """Make a part visible. TracehouseError LOCK_LOST; OSError."""
 
@@ -56,6 +60,9 @@ class Folder:
     died: bool = False
 
     def need(self, files: Iterable[TableFile], *, is_checked: bool = True) -> None:
+        """Nothing to bring."""
+
+    def fetch_runs(self) -> None:
         """Nothing to bring."""
 
     def commit(self, staged: StagedPart) -> Part:
@@ -139,10 +146,13 @@ def reading(out: Path) -> Iterator[tuple[Path, Callable[[Iterable[TableFile]], N
 
 
 def check_lake(out: Path) -> None:
-    """Raise UsageError if there is nothing in `out`."""
+    """Raise UsageError if there is nothing in `out`, TracehouseError if it cannot be read."""
     url = url_of(out)
     if url is None:
-        found = (out / layout.LAKE).is_dir()
+        try:
+            found = (out / layout.LAKE).is_dir()
+        except OSError as error:
+            raise unreadable(out, error.strerror or str(error)) from error
     else:
         from tracehouse.storage.bucket import Bucket
 

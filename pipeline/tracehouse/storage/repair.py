@@ -1,14 +1,14 @@
-"""Taking damaged parts out of the lake, so that their traces are read again."""
+"""Taking what is damaged out of the lake, so that the traces of parts are read again."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tracehouse.storage import durable, layout
 from tracehouse.storage.manifest import LakeState, commit_prune, load_state
-from tracehouse.storage.writer import PartWriter, commit_staged
+from tracehouse.storage.writer import PartWriter, checksum, commit_staged
 
 DAMAGED = "damaged"  # folder of lake/ where parts are set aside, each in a folder of its own
 
@@ -50,6 +50,24 @@ def take_out(out: Path, parts: Collection[str], manifests: Collection[Path]) -> 
     moved = [name for part in sorted(parts) for name in _set_aside(out, part)]
     moved += [name for path in sorted(manifests) for name in _set_aside(out, path.stem)]
     return Repair(tuple(moved), forgotten)
+
+
+def take_out_records(out: Path, records: Iterable[Path]) -> tuple[str, ...]:
+    """Move records of runs to lake/damaged; return the paths that they had, relative to OUT.
+
+    Each goes under its content's hash: the number of the newest is given again. Call it under the
+    lock. Raises OSError.
+    """
+    moved = []
+    for path in records:
+        folder = out / layout.LAKE / DAMAGED / path.stem
+        durable.make_folder(folder)
+        mark = checksum(path) if path.is_file() else "no-file"
+        path.replace(folder / f"{path.parent.name}-{mark}{path.suffix}")
+        durable.sync(path.parent)
+        durable.sync(folder)
+        moved.append(path.relative_to(out).as_posix())
+    return tuple(moved)
 
 
 def _forgotten(state: LakeState, parts: Collection[str]) -> tuple[str, ...]:

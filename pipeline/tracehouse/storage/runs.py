@@ -11,14 +11,19 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any, get_type_hints
 
 from tracehouse.storage import durable, layout
+from tracehouse.storage.unreadable import unreadable, why_unreadable
 
 FOLDER = "runs"
 PATH = f"{layout.LAKE}/{FOLDER}"
 PATTERN = "run-*.json"
 
+_LONGEST = 16 << 20  # bytes of a record that DuckDB reads
+_TIMES = frozenset({"started_at", "finished_at"})
 _RUN_ID = re.compile(r"run-(\d{6,})", re.ASCII)
 
 
@@ -86,6 +91,75 @@ def _storable(value: object) -> object:
     return value
 
 
+def record_faults(out: Path) -> dict[Path, tuple[str, str]]:
+    """Return the records with which table `runs` fails or lacks a row: the fault, and in words.
+
+    `unreadable` where this process cannot read one, else `record`: one that is no JSON object, in
+    one line, of the run that its name says. Oldest first. A record has no checksum: what it says is
+    not judged.
+    """
+    found: dict[Path, tuple[str, str]] = {}
+    for path in sorted(_records(out), key=lambda p: (len(p.name), p.name)):
+        try:
+            with path.open("rb") as file:
+                content = file.read(_LONGEST + 1)
+        except OSError as error:
+            why = why_unreadable(error)
+            found[path] = ("record", "it is no file") if why is None else ("unreadable", why)
+            continue
+        if (what := _wrong_record(content, path.stem)) is not None:
+            found[path] = ("record", what)
+    return found
+
+
+def _wrong_record(content: bytes, run_id: str) -> str | None:
+    """Return why a record's content is none of the run; None if it is."""
+    if not content.strip():
+        return "it is empty"
+    if len(content) > _LONGEST or b"\n" in content.strip():
+        return "it is no JSON object in one line"
+    try:
+        fields = json.loads(content.decode(), parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        return f"it is no JSON: {error}"
+    if not isinstance(fields, dict) or fields.get("run_id") != run_id:
+        return f"it is no record of {run_id}"
+    for name, type_ in get_type_hints(RunRecord).items():
+        value = fields.get(name)
+        if value is None:
+            continue
+        if not _is_of(value, type_) or (name in _TIMES and not _is_time(value)):
+            return f"its {name} is no value of that column"
+    return None
+
+
+def _no_number(word: str) -> object:
+    raise ValueError(f"{word} is no number")
+
+
+def _is_time(value: str) -> bool:
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_of(value: object, type_: Any) -> bool:
+    """Whether a value of JSON can be one of a field: text, or a number of 64 bits."""
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, int):
+        return (isinstance(value, type_) and abs(value) < 1 << 63) or isinstance(0.0, type_)
+    return isinstance(value, type_)
+
+
 def _records(out: Path) -> list[Path]:
+    """Return the records. TracehouseError LAKE_UNREADABLE if their folder cannot be read."""
     found = folder(out)
-    return list(found.glob(PATTERN)) if found.is_dir() else []
+    try:
+        return [p for p in found.iterdir() if p.match(PATTERN)] if found.is_dir() else []
+    except OSError as error:
+        if (why := why_unreadable(error)) is None:
+            raise
+        raise unreadable(found, why) from error

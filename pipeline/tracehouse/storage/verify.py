@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from tracehouse.errors import TracehouseError
 from tracehouse.storage.manifest import LakeState, Part, TableFile
+from tracehouse.storage.unreadable import unreadable, why_unreadable
 from tracehouse.storage.writer import checksum
 
 Columns = Mapping[str, Collection[str]]
@@ -21,9 +22,11 @@ Columns = Mapping[str, Collection[str]]
 class Fault:
     """One thing that is wrong.
 
-    `where`: a path, relative to OUT for what lies in it. `fault`: one word: missing, size,
-    checksum, unreadable, rows, columns, manifest, unheld, warehouse. `part`: that has to go, None
-    if none has.
+    `where`: a path, relative to OUT for what lies in it. `fault`: one word. Of the lake: missing,
+    size, checksum, format, rows, columns, manifest, record, unheld; unreadable, which is no damage:
+    this process cannot read it now. Of the database: missing, unreadable, stale, moved, rows, view.
+    `part`: that has to go, or has to stay because one of its files is unreadable; None if it is of
+    none.
     """
 
     where: str
@@ -64,7 +67,9 @@ def file_fault(
         with pq.ParquetFile(out / file.path) as parquet:
             rows, names = parquet.metadata.num_rows, parquet.schema_arrow.names
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        return "unreadable", f"it cannot be read: {error}"
+        if (why := why_unreadable(error)) is not None:
+            return "unreadable", why
+        return "format", f"it is no Parquet that can be read: {error}"
     if rows != file.rows:
         return "rows", f"it has {rows:,} rows, not {file.rows:,}"
     if absent := sorted(set(columns) - set(names)):
@@ -79,10 +84,9 @@ def _content_fault(out: Path, file: TableFile, *, is_quick: bool) -> tuple[str, 
         if size != file.bytes:
             return "size", f"it has {size:,} bytes, not {file.bytes:,}"
         found = file.checksum if is_quick else checksum(path)
-    except FileNotFoundError:
-        return "missing", "it is gone"
     except OSError as error:
-        return "unreadable", f"it cannot be read: {error}"
+        why = why_unreadable(error)
+        return ("missing", "it is gone") if why is None else ("unreadable", why)
     if found != file.checksum:
         return "checksum", f"its content has changed: XXH3 {found}, not {file.checksum}"
     return None
@@ -91,16 +95,20 @@ def _content_fault(out: Path, file: TableFile, *, is_quick: bool) -> tuple[str, 
 def check_files(out: Path, files: Iterable[TableFile]) -> None:
     """Raise TracehouseError LAKE_DAMAGED for the first file that is not as it was written.
 
+    LAKE_UNREADABLE where this process cannot read it.
     Its checksum tells that; to open it as Parquet would cost three times as much.
     """
     for file in files:
         found = _content_fault(out, file, is_quick=False)
         if found is not None:
-            raise damaged(out, file.path, found[1])
+            raise fault_error(out, file.path, found)
 
 
-def damaged(out: Path, path: str, what: str) -> TracehouseError:
-    """Return the error that names a damaged file of the lake and says what to do."""
+def fault_error(out: Path, path: str, fault: tuple[str, str]) -> TracehouseError:
+    """Return the error that names a file of the lake with its fault, and says what to do."""
+    word, what = fault
+    if word == "unreadable":
+        return unreadable(out / path, what)
     return TracehouseError(
         f"the lake is damaged: {out / path}: {what}",
         code="LAKE_DAMAGED",

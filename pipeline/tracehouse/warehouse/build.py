@@ -15,7 +15,7 @@ from tracehouse.storage import durable, runs
 from tracehouse.storage.address import is_url, place_of
 from tracehouse.storage.layout import WAREHOUSE
 from tracehouse.storage.manifest import LakeState, TableFile, all_files, shown_path
-from tracehouse.storage.verify import check_files, damaged, file_fault
+from tracehouse.storage.verify import check_files, fault_error, file_fault
 from tracehouse.warehouse.blank import copy_blank, no_rows, quoted_text, rows_macro
 from tracehouse.warehouse.catalogue import ADDED_ROWS, FILES, RUNS, Relation, relations
 from tracehouse.warehouse.connection import attached, open_session
@@ -36,7 +36,7 @@ def build(out: Path, state: LakeState) -> None:
 
     Raises:
         TracehouseError: LAKE_DAMAGED names a Parquet file that is gone, cut off or, if it is
-            copied, has changed.
+            copied, has changed; LAKE_UNREADABLE one that this process cannot read.
         duckdb.Error: the lake's Parquet does not have the columns of this version.
         OSError: OUT cannot be written, or a Parquet file of the lake not be read.
     """
@@ -73,12 +73,12 @@ def copied_files(state: LakeState) -> list[TableFile]:
 
 
 def _name_missing(out: Path, state: LakeState) -> None:
-    """Raise TracehouseError LAKE_DAMAGED for a file of the lake that is gone or cut off."""
+    """Raise TracehouseError for a file of the lake that is gone, cut off or cannot be read."""
     is_copy = is_url(place_of(out))  # which has those alone that are copied
     for file in copied_files(state) if is_copy else all_files(state):
         found = file_fault(out, file, is_quick=True)
         if found is not None:
-            raise damaged(out, file.path, found[1])
+            raise fault_error(out, file.path, found)
 
 
 def _fill(connection: duckdb.DuckDBPyConnection, out: Path, state: LakeState) -> None:

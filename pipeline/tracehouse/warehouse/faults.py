@@ -9,11 +9,11 @@ from pathlib import Path
 
 import duckdb
 
-from tracehouse.errors import TracehouseError
+from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.storage.address import is_url, place_of
 from tracehouse.storage.layout import WAREHOUSE
 from tracehouse.storage.manifest import LakeState, load_state
-from tracehouse.storage.verify import Columns, Fault, damaged, file_fault
+from tracehouse.storage.verify import Columns, Fault, fault_error, file_fault
 from tracehouse.warehouse.catalogue import RUNS, Relation, relations
 from tracehouse.warehouse.connection import open_file
 from tracehouse.warehouse.moved import shadow
@@ -25,7 +25,7 @@ _OF_THE_QUERY = (duckdb.ParserException, duckdb.CatalogException)
 
 
 def lake_error(out: Path, query: str, error: Exception) -> TracehouseError | None:
-    """Return the error that names the damaged file of the lake on which a query failed.
+    """Return the error that names the file of the lake on which a query failed.
 
     None where the files behind the tables whose names it has are as they were written. Their
     content is read only where the error may come of it.
@@ -44,8 +44,24 @@ def lake_error(out: Path, query: str, error: Exception) -> TracehouseError | Non
             file = part.tables[name]
             found = file_fault(out, file, columns.get(name, ()), is_quick=is_quick)
             if found is not None:
-                return damaged(out, file.path, found[1])
+                return fault_error(out, file.path, found)
     return None
+
+
+def no_warehouse(out: str, *, has_lake: bool) -> UsageError:
+    """Return the error of a reader that finds no database in `out`, a folder or a URL.
+
+    `has_lake`: parts are there, from which it can be built.
+    """
+    if not has_lake:
+        return UsageError(
+            f"{out} holds no warehouse.", hint=f"Try: tracehouse analyze TRACES -o {out}"
+        )
+    return UsageError(
+        f"{out} holds a lake whose database is not built: no run has come to its end yet, or "
+        f"{WAREHOUSE} is gone.",
+        hint=f"Try: tracehouse refresh {out}, or analyze again",
+    )
 
 
 @cache
@@ -70,7 +86,7 @@ def warehouse_faults(out: Path, state: LakeState, *, is_whole: bool) -> Iterator
     """
     path = out / WAREHOUSE
     if not path.is_file():
-        yield Fault(WAREHOUSE, "missing", "it is gone")
+        yield Fault(WAREHOUSE, "missing", "it is gone, or no run has come to its end yet")
         return
     try:
         with open_file(path, read_only=True) as connection:

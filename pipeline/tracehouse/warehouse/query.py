@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from tracehouse.errors import TracehouseError, UsageError
 from tracehouse.storage.address import shown, url_of
-from tracehouse.storage.layout import WAREHOUSE
+from tracehouse.storage.layout import WAREHOUSE, manifest_paths
 from tracehouse.warehouse.catalogue import relations
 from tracehouse.warehouse.connection import open_file
-from tracehouse.warehouse.faults import lake_error
+from tracehouse.warehouse.faults import lake_error, no_warehouse
 from tracehouse.warehouse.moved import follow
 from tracehouse.warehouse.rows import Rows
 
@@ -86,9 +86,7 @@ class Warehouse:
             self._out = self._remote.folder
         path = self._out / WAREHOUSE
         if not path.is_file():
-            raise UsageError(
-                f"{out} holds no warehouse.", hint=f"Try: tracehouse analyze TRACES -o {out}"
-            )
+            raise no_warehouse(str(out), has_lake=bool(manifest_paths(self._out)))
         try:
             self._inode = path.stat().st_ino
             self._connection = open_file(path, read_only=True)
@@ -131,8 +129,8 @@ class Warehouse:
 
         Raises:
             duckdb.Error: the query is wrong, in DuckDB's own words.
-            TracehouseError: LAKE_DAMAGED names a file of the lake that is gone or has changed;
-                OUT_OF_MEMORY.
+            TracehouseError: LAKE_DAMAGED names a file of the lake that is gone or has changed,
+                LAKE_UNREADABLE one that this process cannot read; OUT_OF_MEMORY.
             UsageError: a file cannot be read for another reason.
         """
         return Rows(self.arrow(query, parameters))

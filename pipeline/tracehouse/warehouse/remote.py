@@ -15,6 +15,7 @@ from tracehouse.storage.layout import WAREHOUSE
 from tracehouse.storage.manifest import LakeState, load_state
 from tracehouse.storage.replica import Replica
 from tracehouse.warehouse.catalogue import RUNS, live_views, relations
+from tracehouse.warehouse.faults import no_warehouse
 from tracehouse.warehouse.moved import shadow
 from tracehouse.warehouse.origin import noted_manifests
 
@@ -60,9 +61,7 @@ class RemoteLake:
         url = self._replica.bucket.url
         for _ in range(_TRIES):
             if WAREHOUSE not in self._replica.listing:
-                raise UsageError(
-                    f"{url} holds no warehouse.", hint=f"Try: tracehouse analyze TRACES -o {url}"
-                )
+                raise no_warehouse(url, has_lake=bool(self._replica.manifests))
             try:
                 self._replica.fetch([WAREHOUSE])
                 self._replica.forget_others()

@@ -245,9 +245,23 @@ def test_zeros_behind_are_padding():
 
 
 def test_other_bytes_behind_may_be_a_lost_trace():
-    text, findings = read(gzip.compress(TRACE) + b'{"traceEvents": [')
+    for lost in (b'{"traceEvents": [', gzip.compress(TRACE)[:2] + b"\7" + bytes(30)):
+        text, findings = read(gzip.compress(TRACE) + lost)
+        assert text == TRACE
+        assert words(findings) == ["TRUNCATED"]
+        said = "bytes behind the last gzip member look like another trace, but do not decode"
+        assert example(findings, "TRUNCATED") == said
+
+
+@pytest.mark.parametrize("rest", [b"x", b"garbage here", bytes(700_000) + b"\xff\0\xff"])
+def test_bytes_behind_that_are_no_trace_cost_nothing(rest):
+    text, findings = read(gzip.compress(TRACE) + rest)
     assert text == TRACE
-    assert words(findings) == ["TRUNCATED"]
+    assert words(findings) == ["REPAIRED_SYNTAX"]
+    said = "bytes behind the last gzip member are no trace"
+    assert example(findings, "REPAIRED_SYNTAX") == said
+    text, findings = read(gzip.compress(TRACE)[:-6] + rest)  # not whole: then that is said
+    assert "TRUNCATED" in words(findings)
 
 
 def test_a_cut_stream_keeps_what_decodes():  # F02
@@ -335,6 +349,14 @@ def test_a_cut_zstd_stream_keeps_whole_blocks():
     assert len(text) % (128 << 10) == 0  # a block holds at most 128 KiB, and all but the last do
     assert len(text) > len(LONG) // 2
     assert words(findings) == ["TRUNCATED"]
+
+
+@pytest.mark.parametrize("rest", [b"x", b"garbage here"])
+def test_other_bytes_behind_a_zstd_frame(rest):  # fewer than a magic number has, and more
+    text, findings = read(zstandard.compress(TRACE) + rest)
+    assert text == TRACE
+    said = f"zstd stream is followed by other bytes after {len(TRACE):,} bytes"
+    assert example(findings, "TRUNCATED") == said
 
 
 def test_a_wrong_zstd_checksum_costs_nothing():
@@ -484,6 +506,7 @@ def test_a_cut_outer_stream_is_the_texts_finding():
 
 TOLD = {
     "TRUNCATED",
+    "REPAIRED_SYNTAX",
     "MULTI_MEMBER",
     "MEMBER_SKIPPED",
     "WRONG_SUFFIX",

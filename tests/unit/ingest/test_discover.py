@@ -10,7 +10,9 @@ import fsspec
 import pytest
 
 from tracehouse.errors import UsageError
+from tracehouse.ingest import recognise
 from tracehouse.ingest.discover import Discovery, discover
+from tracehouse.storage import layout, runs
 
 TRACE = b'{"traceEvents": []}'
 
@@ -131,7 +133,63 @@ def test_what_is_no_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UsageError, match="pipe"):
         discover([str(tmp_path / "pipe")])
-    assert discover([str(tmp_path)]).files == ()
+    discovery = discover([str(tmp_path)])
+    assert (discovery.files, discovery.special) == ((), (str(tmp_path / "pipe"),))
+
+
+@pytest.fixture
+def with_warehouse(tmp_path):
+    """Return a folder with a trace, and with one more in that of a warehouse."""
+    put(tmp_path / "a.json")
+    put(tmp_path / "job/b.json")
+    put(tmp_path / "job/wh/lake/manifests/part-000001.json")
+    put(tmp_path / "job/wh/lake/runs/run-000001.json")
+    put(tmp_path / "job/wh/c.json")
+    put(tmp_path / "other/lake/manifests/d.json")  # no warehouse's
+    return tmp_path
+
+
+OF_TRACES = ["a.json", "job/b.json", "job/wh/c.json", "other/lake/manifests/d.json"]
+
+
+@pytest.mark.parametrize("given", ["", "**", "**/*.json", "*"])
+def test_the_lake_of_a_warehouse_is_passed_over(with_warehouse, given):
+    discovery = discover([str(with_warehouse / given)])
+    assert found(discovery, with_warehouse) == OF_TRACES
+    assert discovery.lakes == (str(with_warehouse / "job/wh/lake"),)
+
+
+def test_the_lake_of_a_run_that_committed_nothing_is_passed_over(with_warehouse):
+    (with_warehouse / "job/wh/lake/manifests/part-000001.json").unlink()
+    assert found(discover([str(with_warehouse)]), with_warehouse) == OF_TRACES
+
+
+@pytest.mark.parametrize("given", ["", "/manifests", "/manifests/part-000001.json", "/*/part-*"])
+def test_what_is_named_within_a_lake_is_taken(with_warehouse, given):
+    discovery = discover([f"{with_warehouse}/job/wh/lake{given}"])
+    assert "job/wh/lake/manifests/part-000001.json" in found(discovery, with_warehouse)
+
+
+def test_the_names_of_a_lake_are_those_that_are_written(tmp_path):
+    manifest = layout.manifest_path(tmp_path, layout.part_id(1))
+    record = runs.folder(tmp_path) / f"{runs.next_run_id(tmp_path)}.json"
+    lake = str(tmp_path / layout.LAKE)
+    assert [recognise.lake_of(str(path)) for path in (manifest, record)] == [lake, lake]
+    assert {manifest.parent.name, record.parent.name} == set(recognise.LAKE_RECORDS)
+
+
+def test_the_lake_of_a_bucket_is_passed_over(tmp_path):
+    fs = fsspec.filesystem("memory")
+    url = f"memory:///tracehouse-{tmp_path.name}"
+    lake = "x/wh/lake/manifests"
+    for name in ("a.json", "x/wh/b.json", f"{lake}/part-000001.json", f"{lake}/part-000002.json"):
+        fs.pipe_file(f"/tracehouse-{tmp_path.name}/{name}", TRACE)
+    for given in ("", "/**"):
+        discovery = discover([url + given])
+        assert [f.path.removeprefix(url) for f in discovery.files] == ["/a.json", "/x/wh/b.json"]
+        assert discovery.lakes == (f"{url}/x/wh/lake",)
+    assert len(discover([f"{url}/x/wh/lake"]).files) == 2
+    assert len(discover([f"{url}/{lake}/*.json"]).files) == 2
 
 
 def test_urls(tmp_path):

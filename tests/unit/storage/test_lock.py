@@ -45,6 +45,14 @@ def test_the_holder_is_named(tmp_path, holder):
     assert "--wait" in caught.value.hint
 
 
+def test_who_has_only_just_taken_it_is_named(tmp_path, holder):
+    note = (tmp_path / ".lock").read_text()
+    (tmp_path / ".lock").write_text("")
+    threading.Timer(0.2, (tmp_path / ".lock").write_text, [note]).start()
+    with pytest.raises(UsageError, match=f"process {holder.pid} on "), lock(tmp_path):
+        pass
+
+
 def test_waiting_has_an_end(tmp_path, holder):
     before = time.monotonic()
     with pytest.raises(UsageError, match=r"waited 0\.3 s"), lock(tmp_path, wait=0.3):
