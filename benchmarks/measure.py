@@ -216,8 +216,10 @@ def worker_growth(folder: str, workers: int) -> dict[str, float]:
     The first two parts of a worker load what it needs, and don't count. Small parts, so that there
     are many; the worst worker.
     """
+    import measure  # this file under a name that workers can import; they know of no main script
+
     division.PART_BYTES = 16 << 20
-    analyze_command.run_part = run_and_note_memory
+    analyze_command.run_part = measure.run_and_note_memory
     analyzed(folder, tempfile.mkdtemp(), workers)
     held: dict[str, list[int]] = {}
     for line in Path(os.environ["TMPDIR"], "memory").read_text().splitlines():
