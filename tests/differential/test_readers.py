@@ -21,6 +21,19 @@ def traces(folder: Path) -> list[str]:
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*.json.gz"))
 
 
+MOST = 12 << 20  # of a longer text its first events: ijson takes a second for 6 MB
+NEXT_EVENT = re.compile(rb'\},\s*\{\s*"ph"')
+
+
+def beginning(text: bytes) -> bytes:
+    """Return a text of at most MOST bytes and a bit, its list of events closed."""
+    if len(text) <= MOST:
+        return text
+    border = NEXT_EVENT.search(text, MOST)
+    assert border is not None
+    return text[: border.start() + 1] + b"]}"
+
+
 def text_of(path: Path) -> bytes:
     """Decompress as much as there is."""
     return zlib.decompressobj(31).decompress(path.read_bytes())
@@ -34,7 +47,7 @@ def test_samples(name: str) -> None:
 
 @pytest.mark.parametrize("name", traces(SHARED) or ["(none)"])
 def test_real_traces(shared_traces: Path, name: str) -> None:
-    text = gzip.decompress((shared_traces / name).read_bytes())
+    text = beginning(gzip.decompress((shared_traces / name).read_bytes()))
     scan = read_text(text, "scan", 1 << 17)
     assert scan.is_complete
     assert scan.events.num_rows == len(json.loads(text)["traceEvents"])
