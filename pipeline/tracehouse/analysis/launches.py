@@ -109,8 +109,10 @@ def _agreed(values: Ints, group: Ints, groups: int) -> Ints:
     return np.where(least == most, most, -1)
 
 
-def find_owners(frame: Frame, ops: Ints, launches: Launches, activities: Ints) -> Owners:
-    """Find the op of each GPU activity.
+def find_owners(
+    frame: Frame, ops: Ints, launches: Launches, activities: Ints, of_graph: Mask
+) -> Owners:
+    """Find the op of each GPU activity; `of_graph` (m,) as `in_graph` tells it.
 
     It is the op of the launch; without a launch the External id of the activity decides. A replayed
     graph knows no ops: the op around its launch, which is that of the External id too, is not that
@@ -126,7 +128,7 @@ def find_owners(frame: Frame, ops: Ints, launches: Launches, activities: Ints) -
         LINKS.index(Link.CORRELATION),
         np.where(by_id >= 0, LINKS.index(Link.EXTERNAL_ID), LINKS.index(Link.NONE)),
     )
-    return Owners(np.where(in_graph(frame, launches, activities), -1, above), above, link)
+    return Owners(np.where(of_graph, -1, above), above, link)
 
 
 def _replayed(launches: Launches) -> Mask:

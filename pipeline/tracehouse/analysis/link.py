@@ -92,7 +92,7 @@ def _linked(recorded: Frame, noted: _Notes, grammars: Grammars) -> Linked:
     is_apart = clocks_differ(frame, np.concatenate([ops, calls]), activities)
     if is_apart:
         noted.add("CLOCK_DOMAIN", activities[:1])
-    owners = find_owners(frame, ops, launches, activities)
+    owners = find_owners(frame, ops, launches, activities, of_graph)
     steps = find_steps(frame, grammars, has_one_clock=not is_apart)
     noted.add("STEP_NESTED", steps.again)
     noted.add("STEP_UNPARSED", steps.kept[steps.is_unparsed])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 OnTrace = Callable[["TraceResult"], None]
 
 _CHECKS = 5  # lines about failing checks
-_MOST_NAMED = 10  # of the unfinished files
+_MOST_NAMED = 10  # of paths in a line
 
 
 class TextLog:
@@ -170,27 +170,26 @@ def _write_checks(failing: Sequence[FailingCheck], out: Path) -> None:
         click.echo(f'{rest}: tracehouse sql {printable(shown(out))} "{query}"', err=True)
 
 
+def _first(paths: Sequence[str]) -> str:
+    """Name the first of some paths."""
+    return ", ".join(printable(beside(path)) for path in paths[:_MOST_NAMED])
+
+
 def _write_sum(report: RunReport) -> None:
     """Say on stderr how the run went as a whole."""
     if report.passed_over:
-        first = ", ".join(printable(beside(path)) for path in report.passed_over[:_MOST_NAMED])
-        click.echo(
-            f"TEMP_SKIPPED: {len(report.passed_over):,} unfinished files passed over: {first}",
-            err=True,
-        )
+        count, first = len(report.passed_over), _first(report.passed_over)
+        click.echo(f"TEMP_SKIPPED: {count:,} unfinished files passed over: {first}", err=True)
     if report.special:
-        first = ", ".join(printable(beside(path)) for path in report.special[:_MOST_NAMED])
-        click.echo(
-            f"pipes, sockets and devices passed over: {len(report.special):,}: {first}", err=True
-        )
+        count, first = len(report.special), _first(report.special)
+        click.echo(f"pipes, sockets and devices passed over: {count:,}: {first}", err=True)
     if report.pruned:
         click.echo(f"pruned, their files are gone: {len(report.pruned):,}", err=True)
     if report.alone:
-        first = ", ".join(printable(beside(path)) for path in report.alone[:_MOST_NAMED])
         limit = (report.record.memory_limit_bytes or 0) / 1e9
         click.echo(
             f"may need more memory than the limit of {limit:,.1f} GB, analysed one at a time with "
-            f"nothing else running: {first}",
+            f"nothing else running: {_first(report.alone)}",
             err=True,
         )
     if report.record.worker_deaths:

@@ -18,14 +18,12 @@ from tracehouse.storage.manifest import all_files, load_state, shown_path, unusa
 from tracehouse.storage.place import Place, check_lake, looking, writing
 from tracehouse.storage.repair import Repair, take_out, take_out_records
 from tracehouse.storage.runs import record_faults
-from tracehouse.storage.unreadable import UNREADABLE
+from tracehouse.storage.unreadable import UNREAD, UNREADABLE
 from tracehouse.storage.verify import Fault, lake_faults, unheld_files
 from tracehouse.warehouse.build import copied_tables
 from tracehouse.warehouse.connection import open_file
 from tracehouse.warehouse.faults import lake_columns, warehouse_faults
 from tracehouse.warehouse.publish import publish
-
-UNREAD = "unreadable"  # the fault of what may be intact
 
 
 @dataclass(frozen=True, slots=True)

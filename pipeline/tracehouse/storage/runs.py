@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from tracehouse.storage import durable, layout
-from tracehouse.storage.unreadable import unreadable, why_unreadable
+from tracehouse.storage.unreadable import UNREAD, unreadable, why_unreadable
 
 FOLDER = "runs"
 PATH = f"{layout.LAKE}/{FOLDER}"
@@ -105,7 +105,7 @@ def record_faults(out: Path) -> dict[Path, tuple[str, str]]:
                 content = file.read(_LONGEST + 1)
         except OSError as error:
             why = why_unreadable(error)
-            found[path] = ("record", "it is no file") if why is None else ("unreadable", why)
+            found[path] = ("record", "it is no file") if why is None else (UNREAD, why)
             continue
         if (what := _wrong_record(content, path.stem)) is not None:
             found[path] = ("record", what)

@@ -9,6 +9,7 @@ from pathlib import Path
 from tracehouse.errors import TracehouseError
 
 UNREADABLE = "LAKE_UNREADABLE"  # the code of the error
+UNREAD = "unreadable"  # the word of the fault
 
 # The file is not there, or a folder stands in its place: this is damage.
 _OF_THE_LAKE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP})

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from tracehouse.errors import TracehouseError
 from tracehouse.storage.manifest import LakeState, Part, TableFile
-from tracehouse.storage.unreadable import unreadable, why_unreadable
+from tracehouse.storage.unreadable import UNREAD, unreadable, why_unreadable
 from tracehouse.storage.writer import checksum
 
 Columns = Mapping[str, Collection[str]]
@@ -68,7 +68,7 @@ def file_fault(
             rows, names = parquet.metadata.num_rows, parquet.schema_arrow.names
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         if (why := why_unreadable(error)) is not None:
-            return "unreadable", why
+            return UNREAD, why
         return "format", f"it is no Parquet that can be read: {error}"
     if rows != file.rows:
         return "rows", f"it has {rows:,} rows, not {file.rows:,}"
@@ -86,7 +86,7 @@ def _content_fault(out: Path, file: TableFile, *, is_quick: bool) -> tuple[str, 
         found = file.checksum if is_quick else checksum(path)
     except OSError as error:
         why = why_unreadable(error)
-        return ("missing", "it is gone") if why is None else ("unreadable", why)
+        return ("missing", "it is gone") if why is None else (UNREAD, why)
     if found != file.checksum:
         return "checksum", f"its content has changed: XXH3 {found}, not {file.checksum}"
     return None
@@ -107,7 +107,7 @@ def check_files(out: Path, files: Iterable[TableFile]) -> None:
 def fault_error(out: Path, path: str, fault: tuple[str, str]) -> TracehouseError:
     """Return the error that names a file of the lake with its fault, and says what to do."""
     word, what = fault
-    if word == "unreadable":
+    if word == UNREAD:
         return unreadable(out / path, what)
     return TracehouseError(
         f"the lake is damaged: {out / path}: {what}",
